@@ -1,4 +1,4 @@
-// kintsugi-repair-manager: repairs what is lost, alone or together with others like it.
+// kintsugi-repair-manager: repairs what is lost and compacts files, alone or together with others like it.
 #include "common/daemon/daemon.h"
 #include "common/proto/names.h"
 #include "monitoring/sight/observer.h"
@@ -82,8 +82,9 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Arguments& op
 int main(int argc, char** argv) {
   using namespace kintsugi;
   repair_manager::Arguments options;
-  daemon::Settings settings("kintsugi-repair-manager",
-                            "Repairs what is lost, alone or together with others like it.");
+  daemon::Settings settings(
+      "kintsugi-repair-manager",
+      "Repairs what is lost and compacts files, alone or together with others like it.");
   repair_manager::add_settings(settings, options);
   return daemon::run(argc, argv, settings,
                      [&](daemon::Shell& shell) { return repair_manager::make(shell, options); });

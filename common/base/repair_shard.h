@@ -1,4 +1,4 @@
-/// The shares of the stripes that repair managers have.
+/// The shares of the stripes, and of the files to compact, that repair managers have.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,10 @@ inline constexpr uint32_t kRepairShards = 64;
 /// themselves, so all daemons of a cluster must agree.
 constexpr uint32_t repair_shard(StripeId stripe) {
   return static_cast<uint32_t>(mix_bits(stripe.value) % kRepairShards);
+}
+/// The shard of a file: all its compactions are one manager's.
+constexpr uint32_t repair_shard(InodeId inode) {
+  return static_cast<uint32_t>(mix_bits(inode.value) % kRepairShards);
 }
 
 /// A number that names the shard, and is as random as `random` but for that. Never 0.

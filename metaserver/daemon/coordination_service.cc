@@ -8,7 +8,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr sight::Site kFetch{"metaserver.fetch_repair_work", {}, {"events", "missing"}};
+constexpr sight::Site kFetch{"metaserver.fetch_repair_work", {}, {"events", "missing", "compact"}};
 constexpr sight::Site kDescribe{"metaserver.describe_stripes", {"stripes"}};
 constexpr sight::Site kCommit{"metaserver.commit_repair_of_manager"};
 
@@ -87,9 +87,11 @@ asio::awaitable<Status> CoordinationService::fetch(Context context,
   } else {
     const Status read = co_await await_events(module.context(), request, response);
     if (!read.ok()) co_return module.finish(read);
+    take_compactions(request, response);
   }
   module.output(0, double(response.events_size()));
   module.output(1, double(response.missing_size()));
+  module.output(2, double(response.compact_size()));
   co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
@@ -122,6 +124,16 @@ asio::awaitable<Status> CoordinationService::await_events(Context context,
     KINTSUGI_CO_TRY(check_joined(request));
   }
   co_return Status{};
+}
+
+void CoordinationService::take_compactions(const proto::FetchRepairWorkRequest& request,
+                                           proto::FetchRepairWorkResponse& answer) {
+  const auto mine = [&](InodeId inode) {
+    return coordinator_.shards().owner_of(repair_shard(inode)) == request.manager_id();
+  };
+  const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactions);
+  for (const InodeId inode : state_.compactions.take(mine, wanted))
+    answer.add_compact(inode.value);
 }
 
 void CoordinationService::list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,

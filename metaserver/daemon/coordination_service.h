@@ -24,6 +24,7 @@ class CoordinationService {
  public:
   static constexpr int kMaxDescribed = 5000;  ///< stripes of one call
   static constexpr size_t kMaxMissingPage = 10'000;
+  static constexpr size_t kMaxCompactions = 100;  ///< files of one answer
   static constexpr size_t kMaxScanned = 100'000;  ///< chunks of a server looked at for one page
   /// A manager that asks for events is answered when there is one for it or its shards changed, and after this in any case.
   static constexpr Duration kHold = std::chrono::milliseconds(200);
@@ -52,6 +53,8 @@ class CoordinationService {
   /// Reads events as soon as there are some, for kHold at most.
   asio::awaitable<Status> await_events(Context context, const proto::FetchRepairWorkRequest& request,
                                        proto::FetchRepairWorkResponse& answer);
+  /// Files of the manager's shards that lie badly.
+  void take_compactions(const proto::FetchRepairWorkRequest& request, proto::FetchRepairWorkResponse& answer);
   void list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
                     proto::FetchRepairWorkResponse& answer) const;
   Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;

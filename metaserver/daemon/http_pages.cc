@@ -48,6 +48,8 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](MetaDaemon& d) { return d.metaserver().stats().in_doubt ? 1 : 0; });
   gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
+  gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",
+        [](MetaDaemon& d) { return d.metaserver().state().compactions.waiting(); });
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
                                                proto::OpenReadResponse& response) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
   const auto unsettled = [&](Unsettled& all) {
+    if (request.as_stored()) return;
     if (request.inode() == 0) all.path(request.path(), request.session());
     if (request.inode() != 0) all.inode(InodeId{request.inode()}, request.session());
   };

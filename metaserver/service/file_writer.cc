@@ -68,7 +68,7 @@ void FileWriter::note_layout(const Transaction& transaction, const FileWrite& wa
     return stripe && is_wasteful(*stripe);
   });
   const bool crowds = !wanted.inline_data.empty() && state_.inline_is_crowded(transaction);
-  state_.compactions.wrote(wanted.inode, wanted.session, static_cast<size_t>(small), waste || crowds);
+  state_.compactions.wrote(wanted.inode, static_cast<size_t>(small), waste || crowds);
 }
 
 Status FileWriter::compact(Transaction& transaction, const proto::WriteExtentsRequest& request,

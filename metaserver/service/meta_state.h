@@ -32,6 +32,7 @@
 #include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/snapshots.h"
 #include "metaserver/namespace/trash.h"
+#include "metaserver/repair/compactions.h"
 #include "metaserver/repair/rebalancer.h"
 #include "metaserver/repair/stripe_health.h"
 #include "metaserver/schema/id_allocator.h"
@@ -39,7 +40,6 @@
 #include "metaserver/service/repair_host.h"
 #include "metaserver/service/settling.h"
 #include "metaserver/sessions/clients.h"
-#include "metaserver/sessions/compactions.h"
 #include "metaserver/sessions/lock_waits.h"
 
 namespace kintsugi::metaserver {

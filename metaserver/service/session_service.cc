@@ -1,7 +1,5 @@
 #include "metaserver/service/session_service.h"
 
-#include <algorithm>
-
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -11,7 +9,6 @@ constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"
 constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}};
 constexpr sight::Site kLock{"metaserver.lock"};
 
-constexpr size_t kMaxCompactionsAtOnce = 100;
 constexpr Duration kPoll = std::chrono::seconds(25);  ///< one call waits for news no longer
 
 Status about(uint64_t inode, const Status& status) {
@@ -38,11 +35,6 @@ asio::awaitable<Status> SessionService::keep_session(Context context,
   const Status status = co_await state_.finish(module.context(), kept ? Status{} : kept.error(), transaction);
   if (!status.ok()) co_return module.finish(status);
   state_.clients.committed(request.session(), *kept);
-  if (!request.ends()) {
-    const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
-    for (const InodeId inode : state_.compactions.take(request.session(), wanted))
-      response.add_compact(inode.value);
-  }
   co_return module.finish(status);
 }
 

@@ -9,7 +9,28 @@ std::string describe(RepairDaemon& daemon) {
   const std::string tie = daemon.feed().joined() ? fmt::format("{} of {} shards are ours\n",
                                                                daemon.feed().shards(), kRepairShards)
                                                  : "the metaserver does not answer\n";
-  return tie + describe_repairs(daemon.repairs());
+  const CompactionCounts compaction = daemon.compactor().counts();
+  return tie + describe_repairs(daemon.repairs()) +
+         fmt::format(
+             "\ncompaction: files waiting {}  done {}  failed {}  bytes {}  windows lost to writers {}\n",
+             compaction.waiting, compaction.files, compaction.failed, compaction.bytes, compaction.lost);
+}
+
+void add_compaction_metrics(metrics::Metrics& metrics, RepairDaemon& daemon) {
+  metrics.gauge("kintsugi_compactions_waiting",
+                "Files that wait to be written anew, because their bytes lie badly", {},
+                [&daemon] { return static_cast<double>(daemon.compactor().counts().waiting); });
+  const auto counter = [&](const std::string& name, const std::string& help,
+                           uint64_t CompactionCounts::* count) {
+    metrics.counter("kintsugi_" + name, help, {},
+                    [&daemon, count] { return static_cast<double>(daemon.compactor().counts().*count); });
+  };
+  counter("compactions_done_total", "Files that compaction has gone through", &CompactionCounts::files);
+  counter("compactions_failed_total", "Files that compaction gave up", &CompactionCounts::failed);
+  counter("compacted_bytes_total", "Bytes that were written anew where they lie better",
+          &CompactionCounts::bytes);
+  counter("compaction_windows_lost_total",
+          "Parts of files that somebody changed while they were written anew", &CompactionCounts::lost);
 }
 
 }  // namespace
@@ -22,6 +43,7 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, RepairDaemon& 
     return daemon.feed().joined() ? static_cast<double>(daemon.feed().shards()) : 0.0;
   });
   add_repair_metrics(metrics, daemon.repairs());
+  add_compaction_metrics(metrics, daemon);
   http.handle("/debug/repairs",
               [&daemon](std::string_view) { return http::Response{.body = describe(daemon)}; });
 }

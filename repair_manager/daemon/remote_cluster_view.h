@@ -42,6 +42,7 @@ class RemoteClusterView final : public ClusterView {
   rpc::MetaserverClock& metaserver_clock() { return metaserver_clock_; }
   bool lease_over() const { return runtime_.clock.now() >= lease_end_; }
   bool mine(StripeId stripe) const { return shards_[repair_shard(stripe)] && !lease_over(); }
+  bool mine(InodeId inode) const { return shards_[repair_shard(inode)] && !lease_over(); }
 
   asio::awaitable<Status> refresh_servers(Context context);
   const std::vector<proto::ServerState>& server_states() const { return states_; }

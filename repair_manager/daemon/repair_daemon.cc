@@ -15,7 +15,8 @@ RepairDaemon::RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions 
       client_(runtime, secret),
       view_(runtime, client_, secret_, options_.metaserver, id_),
       repairs_(runtime, options_.repairs, view_, options_.recorder),
-      feed_(runtime, client_, options_.metaserver, id_, view_, repairs_) {
+      compactor_(runtime, {.metaserver = options_.metaserver, .recorder = options_.recorder}, secret, *this),
+      feed_(runtime, client_, options_.metaserver, id_, view_, {repairs_, compactor_}) {
   register_handlers();
 }
 
@@ -44,9 +45,25 @@ asio::awaitable<void> RepairDaemon::stop() {
   if (std::exchange(started_, false)) co_await feed_.leave();
   co_await client_.stop();
   co_await feed_.stop();
+  co_await compactor_.stop();
   co_await repairs_.stop();
   co_await view_.stop();
   co_await server_.stop();
+}
+
+bool RepairDaemon::repairs_first() const {
+  const RepairCounts counts = repairs_.counts();
+  return counts.queued + counts.running > repairs_.moves();
+}
+
+uint64_t RepairDaemon::compaction_bandwidth() const {
+  // No server sends more of a window than its bytes, or receives more: so none moves more than it lets repairs do.
+  uint64_t least = 0;
+  for (const ServerView& server : view_.servers()) {
+    const uint64_t limit = server.repair_limit_bytes_per_second;
+    if (limit > 0 && (least == 0 || limit < least)) least = limit;
+  }
+  return least == 0 ? 0 : std::max<uint64_t>(1, least / feed_.managers());
 }
 
 asio::awaitable<Status> RepairDaemon::status(Context, const proto::Empty&,

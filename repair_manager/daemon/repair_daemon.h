@@ -11,6 +11,7 @@
 #include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 #include "common/runtime/runtime.h"
+#include "repair_manager/compaction/compactor.h"
 #include "repair_manager/daemon/remote_cluster_view.h"
 #include "repair_manager/daemon/work_feed.h"
 #include "repair_manager/manager/repair_manager.h"
@@ -28,7 +29,7 @@ struct RepairDaemonOptions {
 
 /// Keeps nothing durable: it learns everything from the metaserver, its repairs are committed there, and when it dies
 /// others take its shards.
-class RepairDaemon {
+class RepairDaemon final : private CompactionHost {
  public:
   static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
 
@@ -43,8 +44,13 @@ class RepairDaemon {
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
   RepairManager& repairs() { return repairs_; }
   const WorkFeed& feed() const { return feed_; }
+  Compactor& compactor() { return compactor_; }
 
  private:
+  bool may_compact(InodeId inode) const override { return view_.mine(inode); }
+  bool repairs_first() const override;
+  uint64_t compaction_bandwidth() const override;
+
   void register_handlers();
   asio::awaitable<Status> status(Context context, const proto::Empty& request,
                                  proto::RepairStatusResponse& response);
@@ -67,6 +73,7 @@ class RepairDaemon {
   rpc::Client client_;
   RemoteClusterView view_;
   RepairManager repairs_;
+  Compactor compactor_;
   WorkFeed feed_;
   bool started_ = false;
 };

@@ -7,13 +7,14 @@
 namespace kintsugi::repair_manager {
 
 WorkFeed::WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
-                   uint64_t manager_id, RemoteClusterView& view, RepairManager& repairs)
+                   uint64_t manager_id, RemoteClusterView& view, WorkTakers takers)
     : runtime_(runtime),
       client_(client),
       metaserver_(std::move(metaserver)),
       manager_id_(manager_id),
       view_(view),
-      repairs_(repairs),
+      repairs_(takers.repairs),
+      compactor_(takers.compactor),
       tasks_(runtime) {}
 
 void WorkFeed::start(std::string address, std::string http_address) {
@@ -101,6 +102,7 @@ void WorkFeed::take_shards(const proto::JoinRepairResponse& answer, TimePoint as
   view_.set_shards(answer, asked + std::chrono::milliseconds(answer.lease_ms()));
   repairs_.set_limits(std::chrono::milliseconds(answer.repair_delay_ms()),
                       std::max(1u, answer.max_per_server()));
+  managers_ = std::max(1u, answer.managers());
   if (!anew) return;
   epoch_ = answer.epoch();
   shards_ = static_cast<size_t>(answer.shards_size());
@@ -130,8 +132,12 @@ asio::awaitable<Status> WorkFeed::fetch_events() {
   bool more = true;
   while (more && !tasks_.stopping() && runtime_.clock.now() < next_join_) {
     request.set_after(last_);
+    request.set_compacts(compactor_.room());
     proto::FetchRepairWorkResponse response;
     KINTSUGI_CO_TRY(co_await call(request, response));
+    if (tasks_.stopping()) co_return Status{};
+    for (const uint64_t inode : response.compact())
+      compactor_.want(InodeId{inode});
     if (response.start_over()) {
       last_ = response.last();
       list_all_wanted_ = true;

@@ -1,5 +1,5 @@
-/// Ties a repair manager to the metaserver: joins it, learns which shards are the manager's and which of their chunks
-/// are lost.
+/// Ties a repair manager to the metaserver: joins it, learns which shards are the manager's, which of their chunks are lost
+/// and which of their files lie badly.
 #pragma once
 
 #include <string>
@@ -10,10 +10,17 @@
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
+#include "repair_manager/compaction/compactor.h"
 #include "repair_manager/daemon/remote_cluster_view.h"
 #include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
+
+/// Who does the work.
+struct WorkTakers {
+  RepairManager& repairs;
+  Compactor& compactor;
+};
 
 /// Tries forever, until stopped. When shards come, when the lease was over, or when it fell behind, it asks
 /// for all that is missing: what is known already is not queued twice.
@@ -28,7 +35,7 @@ class WorkFeed {
 
   /// References outlive it. `manager_id`: random at each start.
   WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
-           uint64_t manager_id, RemoteClusterView& view, RepairManager& repairs);
+           uint64_t manager_id, RemoteClusterView& view, WorkTakers takers);
 
   /// Begins to join. `address`, `http_address`: where this daemon is reached.
   void start(std::string address, std::string http_address);
@@ -42,6 +49,8 @@ class WorkFeed {
 
   bool joined() const { return epoch_ != 0 && !view_.lease_over(); }
   size_t shards() const { return shards_; }
+  /// That share the work, with this one.
+  size_t managers() const { return managers_; }
 
  private:
   asio::awaitable<void> follow();
@@ -65,10 +74,11 @@ class WorkFeed {
   const uint64_t manager_id_;
   RemoteClusterView& view_;
   RepairManager& repairs_;
+  Compactor& compactor_;
   proto::JoinRepairRequest request_;
   uint64_t epoch_ = 0;  ///< 0: not joined
   uint64_t last_ = 0;   ///< number of the last event that was applied
-  size_t shards_ = 0;
+  size_t shards_ = 0, managers_ = 1;
   bool list_all_wanted_ = false;
   TimePoint next_join_{};
   runtime::TaskGroup tasks_;

@@ -108,10 +108,11 @@ class FakeMetaServer {
   std::vector<proto::WriteExtentsRequest> extent_writes;  ///< those that were carried out
   std::set<std::pair<uint64_t, uint64_t>> changes;        ///< that were carried out: session, number
   uint64_t inline_refused = 0;
-  bool keeps_inline = false;  ///< bytes that come with WriteExtents
-  Status refuses_writes;      ///< what WriteExtents is answered with
-  int locates = 0;            ///< OpenRead calls
-  uint64_t lose_answers = 0;  ///< of the next changes: they are carried out all the same
+  bool keeps_inline = false;          ///< bytes that come with WriteExtents
+  Status refuses_writes;              ///< what WriteExtents is answered with
+  int locates = 0;                    ///< OpenRead calls
+  std::vector<uint64_t> lost_leases;  ///< that sessions are told of
+  uint64_t lose_answers = 0;          ///< of the next changes: they are carried out all the same
   /// Changes of this kind are carried out at once and answered only so much later.
   std::map<rpc::Method, Duration> answers_after;
   /// Changes are answered at any time up to that, and so out of order; one in four is asked for twice, as its first answer is lost.

@@ -195,6 +195,7 @@ Status FakeMetaServer::keep_session(const proto::KeepSessionRequest& request,
     held.erase(inode);
   response.set_tell_all(!known && !request.all());
   response.mutable_slow_servers()->Add(slow.begin(), slow.end());
+  response.mutable_lost()->Add(lost_leases.begin(), lost_leases.end());
   return {};
 }
 

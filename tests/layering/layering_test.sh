@@ -12,7 +12,7 @@ declare -A below=(
   [partial_sum]="common erasure monitoring"
   [chunkserver]="common erasure monitoring partial_sum"
   [metaserver]="common erasure monitoring"
-  [repair_manager]="common erasure monitoring"
+  [repair_manager]="common erasure monitoring partial_sum client"
   [client]="common erasure monitoring partial_sum"
 )
 
@@ -23,7 +23,7 @@ declare -A rooms=(
   [monitoring]="sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity behaviour daemon analysis main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
-  [repair_manager]="trees view plan joint manager daemon main"
+  [repair_manager]="trees view plan joint manager compaction daemon main"
   [client]="lib lib/operations lib/degraded lib/read lib/write lib/leases lib/dirty lib/files lib/check lib/client lib/blocking_client capi mount/kernel mount cli main"
 )
 
@@ -79,6 +79,12 @@ while IFS= read -r found; do
   [[ -n $found ]] && report "$found  <- only monitoring/sight is known to what it watches"
 done < <(grep -rnE '^#include "monitoring/' --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client |
          grep -vE '^[^:]+:[0-9]+:#include "monitoring/sight/' || true)
+
+# Compaction moves bytes as clients do: it knows how they read and write stripes, and nothing of what users of files need.
+while IFS= read -r found; do
+  [[ -n $found ]] && report "$found  <- the repair manager knows only how clients read and write stripes, and only for compaction"
+done < <(grep -rnE '^#include "client/' --include='*.h' --include='*.cc' repair_manager |
+         grep -vE '^repair_manager/compaction/[^:]+:[0-9]+:#include "client/lib/((read|write)/)?[a-z_]+\.h"' || true)
 
 # Time, network, disk and randomness only through the runtime seam.
 seam='asio::(steady_timer|system_timer|ip::)|std::(random_device|mt19937|ofstream|ifstream|filesystem)|steady_clock::now|system_clock::now|::getrandom'

@@ -1,4 +1,4 @@
-#include "metaserver/sessions/compactions.h"
+#include "metaserver/repair/compactions.h"
 
 #include <gtest/gtest.h>
 
@@ -8,53 +8,70 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint64_t kWriter = 11, kOther = 12;
-
 struct Notes {
   simulation::Simulation simulation{1};
   Compactions compactions{simulation.clock()};
   void pass(Duration time) { simulation.run_for(time); }
+  std::vector<InodeId> take() {
+    return compactions.take([](InodeId) { return true; }, 10);
+  }
 };
 
 TEST(Compactions, WaitUntilAFileOfManySmallWritesIsQuiet) {
   Notes notes;
-  notes.compactions.wrote(InodeId{5}, kWriter, Compactions::kSmallExtents - 1, false);
+  notes.compactions.wrote(InodeId{5}, Compactions::kSmallExtents - 1, false);
   notes.pass(2min);
-  EXPECT_TRUE(notes.compactions.take(kWriter, 10).empty()) << "it is not worth the work yet";
-  notes.compactions.wrote(InodeId{5}, kWriter, 1, false);
-  EXPECT_TRUE(notes.compactions.take(kWriter, 10).empty()) << "it was written to just now";
+  EXPECT_TRUE(notes.take().empty()) << "it is not worth the work yet";
+  notes.compactions.wrote(InodeId{5}, 1, false);
+  EXPECT_TRUE(notes.take().empty()) << "it was written to just now";
   notes.pass(Compactions::kQuiet);
-  EXPECT_EQ(notes.compactions.take(kWriter, 10), std::vector{InodeId{5}});
-  EXPECT_TRUE(notes.compactions.take(kWriter, 10).empty()) << "it was handed out";
+  EXPECT_EQ(notes.take(), std::vector{InodeId{5}});
+  EXPECT_TRUE(notes.take().empty()) << "it was handed out";
 }
 
 TEST(Compactions, ComeEvenToAFileThatIsNeverQuiet) {
   Notes notes;
   size_t taken = 0;
   for (int i = 0; i < 40 && taken == 0; ++i) {
-    notes.compactions.wrote(InodeId{5}, kWriter, Compactions::kSmallExtents, false);
+    notes.compactions.wrote(InodeId{5}, Compactions::kSmallExtents, false);
     notes.pass(1s);
-    taken = notes.compactions.take(kWriter, 10).size();
+    taken = notes.take().size();
   }
   EXPECT_EQ(taken, 1u);
 }
 
-TEST(Compactions, GoToWhoWroteAndToOthersOnlyWhenThatOneDoesNotTakeThem) {
+TEST(Compactions, GoToWhoseTheyAreAlone) {
   Notes notes;
-  notes.compactions.wrote(InodeId{5}, kWriter, 0, true);
+  notes.compactions.wrote(InodeId{5}, 0, true);
+  notes.compactions.wrote(InodeId{6}, 0, true);
   notes.pass(Compactions::kQuiet);
-  EXPECT_TRUE(notes.compactions.take(kOther, 10).empty());
-  notes.pass(Compactions::kOwn);
-  EXPECT_EQ(notes.compactions.take(kOther, 10), std::vector{InodeId{5}});
+  const auto sixth = [](InodeId inode) { return inode == InodeId{6}; };
+  EXPECT_EQ(notes.compactions.take(sixth, 10), std::vector{InodeId{6}});
+  EXPECT_TRUE(notes.compactions.take(sixth, 10).empty());
+  EXPECT_EQ(notes.take(), std::vector{InodeId{5}});
+}
+
+TEST(Compactions, ComeInPages) {
+  Notes notes;
+  for (uint64_t i = 1; i <= 25; ++i)
+    notes.compactions.wrote(InodeId{i}, 0, true);
+  notes.pass(Compactions::kQuiet);
+  std::set<InodeId> all;
+  for (const size_t page : {10, 10, 5, 0}) {
+    const std::vector<InodeId> taken = notes.take();
+    EXPECT_EQ(taken.size(), page);
+    all.insert(taken.begin(), taken.end());
+  }
+  EXPECT_EQ(all.size(), 25u);
 }
 
 TEST(Compactions, ForgetWhatIsNotWorthTheWorkBeforeTheyForgetAnythingElse) {
   Notes notes;
-  notes.compactions.wrote(InodeId{1}, kWriter, 0, true);
+  notes.compactions.wrote(InodeId{1}, 0, true);
   for (uint64_t i = 2; i <= Compactions::kMaxNoted + 10; ++i)
-    notes.compactions.wrote(InodeId{i}, kWriter, 1, false);
+    notes.compactions.wrote(InodeId{i}, 1, false);
   notes.pass(Compactions::kQuiet);
-  EXPECT_EQ(notes.compactions.take(kWriter, 10), std::vector{InodeId{1}});
+  EXPECT_EQ(notes.take(), std::vector{InodeId{1}});
 }
 
 TEST(Compactions, FindFilesThatNobodyToldOf) {
@@ -75,8 +92,8 @@ TEST(Compactions, FindFilesThatNobodyToldOf) {
   Notes notes;
   while (notes.compactions.scan_step(Reader(*rig.store), false)) {
   }
-  notes.pass(Compactions::kOwn);
-  EXPECT_EQ(notes.compactions.take(kOther, 10), std::vector{wasteful});
+  notes.pass(Compactions::kQuiet);
+  EXPECT_EQ(notes.take(), std::vector{wasteful});
 }
 
 }  // namespace

@@ -327,7 +327,6 @@ class MaliciousClient : public MetaServerRig {
     request.set_all(chance(2));
     request.set_ends(chance(8));
     request.set_ask_locks(chance(2));
-    request.set_compacts(static_cast<uint32_t>(number()));
     return request;
   }
   proto::LockRequest lock() {

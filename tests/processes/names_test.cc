@@ -25,17 +25,6 @@ class Names : public ProcessCluster {
     return {};
   }
   int number_of(const std::string& name) const { return server(name).value("number", -1); }
-  /// What a daemon's page /metrics says.
-  std::string metrics_of(const std::string& daemon) const {
-    const std::string config = read_file(cluster_directory() + "/etc/" + daemon + ".toml");
-    const std::string key = "http_listen = \"";
-    const size_t at = config.find(key) + key.size(), colon = config.find(':', at), end = config.find('"', at);
-    const std::string where = config.substr(at, colon - at) + "/" + config.substr(colon + 1, end - colon - 1);
-    return run_command(
-               {"/bin/bash", "-c",
-                "exec 3<>/dev/tcp/" + where + "; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"})
-        .out;
-  }
   std::string state_of(const std::string& name) const {
     std::istringstream list(kintsugi({"server", "list"}).out);
     for (std::string line; std::getline(list, line);)

@@ -185,6 +185,17 @@ bool ProcessCluster::healthy() const {
   return kintsugi({"fsck", "/"}).exit_code == 0;
 }
 
+std::string ProcessCluster::metrics_of(const std::string& daemon) const {
+  const std::string config = read_file(cluster_directory() + "/etc/" + daemon + ".toml");
+  const std::string key = "http_listen = \"";
+  const size_t at = config.find(key) + key.size(), colon = config.find(':', at), end = config.find('"', at);
+  const std::string where = config.substr(at, colon - at) + "/" + config.substr(colon + 1, end - colon - 1);
+  return run_command(
+             {"/bin/bash", "-c",
+              "exec 3<>/dev/tcp/" + where + "; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"})
+      .out;
+}
+
 uint64_t ProcessCluster::bytes_on_disks() const {
   uint64_t bytes = 0;
   std::error_code ignored;

@@ -62,6 +62,8 @@ class ProcessCluster : public ::testing::Test {
   /// fsck of everything reports no problem.
   bool healthy() const;
 
+  /// What a daemon's page /metrics says.
+  std::string metrics_of(const std::string& daemon) const;
   /// Bytes of chunks on the disks, those that are being written included.
   uint64_t bytes_on_disks() const;
   /// Bytes of the files below `directory` that a process has open, also of those that have no name.

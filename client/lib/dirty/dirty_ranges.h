@@ -6,16 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "client/lib/byte_range.h"
 #include "client/lib/dirty/dirty_buffers.h"
 
 namespace kintsugi::client {
-
-/// A range of a file.
-struct ByteRange {
-  uint64_t begin = 0, end = 0;
-  uint64_t length() const { return end - begin; }
-  bool operator==(const ByteRange&) const = default;
-};
 
 /// Pieces do not overlap: a write goes over bytes that are here where they lie.
 class DirtyRanges {

@@ -9,6 +9,7 @@
 
 #include "client/lib/dirty/dirty_ranges.h"
 #include "client/lib/resources.h"
+#include "client/lib/write/packed_extents.h"
 #include "client/lib/write/striped_writer.h"
 #include "client/lib/write/upload.h"
 #include "common/proto/inode.pb.h"
@@ -31,12 +32,6 @@ class PackedSource : public Source {
   std::vector<Piece> pieces_;
   uint64_t bytes_ = 0;
 };
-
-/// Where ranges of a file lie that begin at `at` in the packed bytes, given where those do (`packed`, in order and without gaps;
-/// their offsets are those in the packed bytes).
-void add_file_extents(const std::vector<ByteRange>& ranges, uint64_t at,
-                      const google::protobuf::RepeatedPtrField<proto::Extent>& packed,
-                      google::protobuf::RepeatedPtrField<proto::Extent>& extents);
 
 /// What is to be written out of one file.
 struct UploadMember {

@@ -116,14 +116,4 @@ void FileLeases::written(const proto::Attributes& attributes, bool lease) {
   state->start_flush();
 }
 
-// ---- compaction
-
-uint32_t FileLeases::room_for_compaction() const {
-  return shared_.compactor.room();
-}
-
-void FileLeases::compact(const std::vector<uint64_t>& inodes) {
-  shared_.compactor.want(inodes);
-}
-
 }  // namespace kintsugi::client

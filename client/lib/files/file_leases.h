@@ -23,8 +23,6 @@ class FileLeases : public LeaseUser {
 
   void recalled(const std::vector<uint64_t>& inodes) override;
   void lost(const std::vector<uint64_t>& inodes) override;
-  uint32_t room_for_compaction() const override;
-  void compact(const std::vector<uint64_t>& inodes) override;
   void end_leases(const std::vector<uint64_t>& inodes) override;
   void want_lease(uint64_t inode) override;
   void refused(uint64_t inode, const Status& why) override;

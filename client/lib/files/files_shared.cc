@@ -33,7 +33,6 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       names(resources, calls, unsent, ids, leases,
             {.lease_directories = options.lease_directories, .max_names = options.known_names}),
       groups(resources, calls, tasks, context()),
-      compactor(resources, calls, *this, tasks, context()),
       buffers(*memory),
       locations{.limit = options.known_extents},
       room(resources.runtime),
@@ -75,15 +74,6 @@ void FilesShared::forget(uint64_t inode) {
   if (session.has_lease(inode)) session.leases().give_back(inode);
   leases.forget(inode);
   files.erase(inode);
-}
-
-uint64_t FilesShared::operations() const {
-  return counts.windows_read + counts.flushes;
-}
-
-void FilesShared::moved(uint64_t inode, uint64_t begin, uint64_t end) {
-  const auto file = files.find(inode);
-  if (file != files.end()) file->second->invalidate(begin, end);
 }
 
 asio::awaitable<void> FilesShared::tick() {

@@ -10,7 +10,6 @@
 #include "client/lib/dirty/dirty_buffers.h"
 #include "client/lib/dirty/flush_groups.h"
 #include "client/lib/files/append_log.h"
-#include "client/lib/files/compactor.h"
 #include "client/lib/files/file_leases.h"
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/locations.h"
@@ -32,7 +31,7 @@ namespace kintsugi::client {
 class OpenFileState;
 
 /// Single-threaded, like everything here. REQUIRES, before it is destroyed: `tasks` was joined.
-struct FilesShared : private CompactedFiles {
+struct FilesShared {
   static constexpr size_t kFlushesAtOnce = 64;  ///< of files that have stripes of their own
   static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
@@ -59,9 +58,6 @@ struct FilesShared : private CompactedFiles {
   /// Writes out what is due, and drops what was read ahead and nobody took.
   asio::awaitable<void> tick();
 
-  uint64_t operations() const override;
-  void moved(uint64_t inode, uint64_t begin, uint64_t end) override;
-
   Resources& resources;
   const FilesOptions options;
   const std::unique_ptr<DirtyMemory> memory;
@@ -76,7 +72,6 @@ struct FilesShared : private CompactedFiles {
   ReservedIds ids;
   LeasedNames names;
   FlushGroups groups;
-  Compactor compactor;
   DirtyBuffers buffers;
   LocationBudget locations;
   PackedReads packed;

@@ -115,10 +115,6 @@ void OpenFiles::give_back(uint64_t inode) {
   if (shared_->session.has_lease(inode)) shared_->leases.end_leases({inode});
 }
 
-void OpenFiles::compact(const std::vector<uint64_t>& inodes) {
-  shared_->compactor.want(inodes);
-}
-
 bool OpenFiles::has_dirty() const {
   return !shared_->dirty_since.empty() || shared_->buffers.free() < shared_->buffers.total();
 }

@@ -64,9 +64,6 @@ class OpenFiles {
   /// The lease of a directory that nobody uses any more ends.
   void give_back(uint64_t inode);
 
-  /// Writes files anew that lie badly, in the background (Compactor). The metaserver asks for it, too.
-  void compact(const std::vector<uint64_t>& inodes);
-
   /// Something was written and is not durable yet.
   bool has_dirty() const;
 

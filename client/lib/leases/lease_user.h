@@ -19,9 +19,6 @@ class LeaseUser {
   virtual void recalled(const std::vector<uint64_t>& inodes) = 0;
   /// The leases of these inodes were lost: what was kept back of them must be given up.
   virtual void lost(const std::vector<uint64_t>& inodes) = 0;
-  /// How many more files this client would compact now, and which the metaserver asks it to.
-  virtual uint32_t room_for_compaction() const = 0;
-  virtual void compact(const std::vector<uint64_t>& inodes) = 0;
 
   // ---- LeasedNames and LeasedLocks ask
   /// Forgets the names of these inodes, writes them out, gives their leases back and tells the metaserver, in the

@@ -53,7 +53,6 @@ asio::awaitable<Status> Session::send(Context context, proto::KeepSessionRequest
   request.set_session(id());
   request.set_number(uint64_t{numbers_.generation()} << 32 | ++told_);
   if (!request.ends()) {
-    request.set_compacts(has_user_ ? user_.room_for_compaction() : 0);
     request.set_ask_locks(locks_.asks());
     request.set_believes(believes_);
     request.set_heard(changes_.last_heard());
@@ -70,8 +69,6 @@ void Session::take(bool asked_locks, const proto::KeepSessionResponse& response)
   resources_.health.told_slow(response.slow_servers());
   lost(response.lost());
   locks_.take(asked_locks, response);
-  if (has_user_ && !response.compact().empty())
-    user_.compact({response.compact().begin(), response.compact().end()});
 }
 
 void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {

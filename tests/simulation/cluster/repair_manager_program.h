@@ -17,6 +17,7 @@ class RepairManagerProgram final : public StartedProgram {
   }
 
   repair_manager::RepairManager& repairs() { return daemon_->repairs(); }
+  repair_manager::Compactor& compactor() { return daemon_->compactor(); }
   bool has_shards() const { return daemon_->feed().joined() && daemon_->feed().shards() > 0; }
   const sight::Recorder& recorder() const override { return recorder_; }
   sight::Reporting who() const override {

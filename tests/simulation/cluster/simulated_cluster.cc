@@ -287,6 +287,11 @@ proto::RepairStatusResponse SimulatedCluster::status_of_repair_manager(size_t ma
   return program ? program->repairs().status() : proto::RepairStatusResponse{};
 }
 
+repair_manager::Compactor* SimulatedCluster::compactor_of(size_t manager) {
+  auto* program = static_cast<RepairManagerProgram*>(managers_[manager]->program.get());
+  return program ? &program->compactor() : nullptr;
+}
+
 void SimulatedCluster::crash_client() {
   Machine& machine = *clients_.front();
   machine.node.crash(true);

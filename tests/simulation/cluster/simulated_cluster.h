@@ -35,6 +35,7 @@
 #include "client/lib/client.h"
 #include "common/base/hash.h"
 #include "common/proto/sight.pb.h"
+#include "repair_manager/compaction/compactor.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
 #include "tests/simulation/cluster/program.h"
@@ -178,6 +179,8 @@ class SimulatedCluster {
   /// Ended attempts of that manager since its start, newest first; empty when it does not run.
   std::vector<proto::RepairRecord> history_of_repair_manager(size_t manager);
   proto::RepairStatusResponse status_of_repair_manager(size_t manager);
+  /// Null while that manager does not run.
+  repair_manager::Compactor* compactor_of(size_t manager);
   /// Operations of the first client fail or never end. A new one is there at once.
   void crash_client();
   void crash_all(Crash how);

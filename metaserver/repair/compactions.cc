@@ -1,4 +1,4 @@
-#include "metaserver/sessions/compactions.h"
+#include "metaserver/repair/compactions.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -28,7 +28,7 @@ bool is_wasteful(const proto::StoredStripe& stripe) {
   return stripe.live_bytes() != 0 && stripe.live_bytes() < stripe.length() - stripe.length() / 4;
 }
 
-void Compactions::wrote(InodeId inode, uint64_t session, size_t small, bool waste) {
+void Compactions::wrote(InodeId inode, size_t small, bool waste) {
   if (small == 0 && !waste) return;
   if (noted_.size() >= kMaxNoted && !noted_.contains(inode)) {
     std::erase_if(noted_, [&](const auto& each) { return !wanted_.contains(each.first); });
@@ -36,13 +36,12 @@ void Compactions::wrote(InodeId inode, uint64_t session, size_t small, bool wast
   }
   Note& note = noted_[inode];
   const TimePoint now = clock_.now();
-  note.session = session;
   note.small += waste ? kSmallExtents : small;
   note.last = now;
   if (note.small >= kSmallExtents && wanted_.insert(inode).second) note.first = now;
 }
 
-std::vector<InodeId> Compactions::take(uint64_t session, size_t at_most) {
+std::vector<InodeId> Compactions::take(const std::function<bool(InodeId)>& mine, size_t at_most) {
   std::vector<InodeId> taken;
   const TimePoint now = clock_.now();
   auto next = wanted_.upper_bound(next_);
@@ -52,8 +51,7 @@ std::vector<InodeId> Compactions::take(uint64_t session, size_t at_most) {
     const InodeId inode = next_ = *next;
     const auto note = noted_.find(inode);
     const bool quiet = now - note->second.last >= kQuiet || now - note->second.first >= kLongest;
-    const bool mine = note->second.session == session || now - note->second.last >= kOwn;
-    if (quiet && mine) {
+    if (quiet && mine(inode)) {
       taken.push_back(inode);
       noted_.erase(note);
       next = wanted_.erase(next);
@@ -74,7 +72,7 @@ bool Compactions::scan_step(const Reader& reader, bool crowded) {
     const auto inode = Reader::parse<proto::StoredInode>(value);
     if (inode.type() == proto::Attributes::FILE &&
         lies_badly(reader, content_of(scanned_, inode), crowded, extents))
-      wrote(scanned_, 0, kSmallExtents, false);
+      wrote(scanned_, kSmallExtents, false);
     more = ++inodes >= kInodesOfStep || extents >= kExtentsOfStep;
     return !more;
   });

@@ -1,7 +1,8 @@
-/// Files whose bytes lie badly: in very many small extents, or in stripes that are mostly waste. Clients with open files are asked to
-/// write them anew where they lie better (client/lib/files/compactor.h), as nothing but a client has the bytes.
+/// Files whose bytes lie badly: in very many small extents, or in stripes that are mostly waste. Repair managers are asked to write
+/// them anew where they lie better (repair_manager/compaction/compactor.h).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -20,18 +21,16 @@ class Compactions {
   static constexpr uint64_t kSmallBytes = 256 << 10;              ///< an extent of fewer is small
   static constexpr Duration kQuiet = std::chrono::seconds(5);     ///< after the last small write
   static constexpr Duration kLongest = std::chrono::seconds(30);  ///< even while it is written to
-  static constexpr Duration kOwn =
-      std::chrono::seconds(60);  ///< for so long a file is kept for the one who wrote it
   static constexpr size_t kMaxNoted = 100'000, kLookedAt = 1'000, kInodesOfStep = 200;
   static constexpr size_t kExtentsOfFile = 4'096, kExtentsOfStep = 10'000;
 
   /// The clock must outlive it.
   explicit Compactions(const runtime::Clock& clock) : clock_(clock) {}
 
-  /// The session wrote extents to the file, so many of them small; `waste`: it left a stripe with much that nobody names.
-  void wrote(InodeId inode, uint64_t session, size_t small, bool waste);
-  /// Files for this session to compact now. They are forgotten here: what is not done is found again.
-  std::vector<InodeId> take(uint64_t session, size_t at_most);
+  /// Extents were written to the file, so many of them small; `waste`: a stripe was left with much that nobody names.
+  void wrote(InodeId inode, size_t small, bool waste);
+  /// Files to compact now, among those that are `mine`. They are forgotten here: what is not done is found again.
+  std::vector<InodeId> take(const std::function<bool(InodeId)>& mine, size_t at_most);
   /// Looks at the next inodes. False: that was the end, and the next step begins at the first inode.
   /// `crowded`: any bytes that the metadata keeps are to go to stripes.
   bool scan_step(const Reader& reader, bool crowded);
@@ -40,7 +39,6 @@ class Compactions {
 
  private:
   struct Note {
-    uint64_t session = 0;
     size_t small = 0;
     TimePoint first{}, last{};
   };
