@@ -54,6 +54,7 @@ class Daemon final : public daemon::Daemon {
     observer_.reset();
     return daemon_.stop();
   }
+  void give_memory_back() override { daemon_.compactor().give_memory_back(); }
 
  private:
   RepairDaemonOptions completed(RepairDaemonOptions options, const daemon::Shell& shell) {

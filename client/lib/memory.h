@@ -57,6 +57,9 @@ class Memory {
   /// the lease must outlive it.
   runtime::Buffer take();
 
+  /// See BufferPool.
+  void give_back_idle() { pool_.give_back_idle(); }
+
  private:
   friend class Lease;
   void give_back(size_t count);

@@ -68,6 +68,8 @@ class Compactor {
   asio::awaitable<void> stop();
 
   CompactionCounts counts() const;
+  /// Of buffers that were not used since the last call. To be called now and then.
+  void give_memory_back() { resources_.memory.give_back_idle(); }
 
  private:
   asio::awaitable<void> run();
