@@ -9,8 +9,9 @@
 #   mutants   the known bugs that few seeds catch
 #   seeds     500 simulated clusters from SEED on (drawn from the clock by default)
 #
-# What a step printed is in build/check/STEP.log. A run that was interrupted goes on where it stopped: a step that passed is
-# not repeated for the same commit while no file differs from it. The exit status is 1 when a step failed.
+# What a step printed is in build/check/STEP.log. A run that was interrupted goes on where it stopped: a step that
+# passed is repeated only when a file has changed since, or when it gets another BASE or SEED. The exit status is 1 when
+# a step failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base="${BASE:-HEAD~1}"
@@ -23,13 +24,19 @@ for step in "${steps[@]}"; do
     *) echo "check: no step is called $step; see the head of scripts/check.sh" >&2; exit 2 ;;
   esac
 done
+base="$(git rev-parse --verify --quiet "$base^{commit}")" ||
+  { echo "check: ${BASE:-HEAD~1} is no commit of this clone: set BASE to the one to compare with" >&2; exit 2; }
 mkdir -p build/check
 
-format() { tests/build/format_test.sh .; }
+format() {
+  scripts/install_deps.sh
+  tests/build/format_test.sh .
+}
 
 tidy() {
   local changed=()
-  mapfile -t changed < <(git diff --name-only --diff-filter=d "$base" -- '*.cc')
+  mapfile -t changed < <(git diff --name-only --diff-filter=d "$base" -- '*.cc'
+                         git ls-files --others --exclude-standard -- '*.cc')
   [ ${#changed[@]} -gt 0 ] || { echo "no source differs from $base"; return 0; }
   scripts/install_deps.sh --check
   scripts/build.sh test
@@ -38,7 +45,11 @@ tidy() {
 
 asan() { KINTSUGI_PRESET=asan scripts/test.sh; }
 tsan() { KINTSUGI_PRESET=tsan scripts/test.sh; }
-fuzz() { scripts/fuzz.sh 60; }
+
+fuzz() {
+  scripts/install_deps.sh
+  scripts/fuzz.sh 60
+}
 
 mutants() {
   scripts/build.sh test
@@ -50,11 +61,17 @@ seeds() {
   build/test/bin/kintsugi-simulate --seeds "$seed..$((seed + 499))"
 }
 
-# What is checked: the commit and whatever differs from it.
-tree="$(git rev-parse HEAD) $(git diff HEAD | sha256sum | cut -c1-16)"
+# What is checked: the commit, and whatever differs from it or is new.
+tree="$(git rev-parse HEAD) $({ git diff HEAD; git ls-files -z --others --exclude-standard | xargs -0 -r sha256sum; } |
+  sha256sum | cut -c1-16)"
 failed=()
 for step in "${steps[@]}"; do
-  if [ "$(cat "build/check/$step.passed" 2>/dev/null)" = "$tree" ]; then
+  subject="$tree"
+  case "$step" in
+    tidy) subject+=" since $base" ;;
+    seeds) subject+="${SEED:+ from $SEED}" ;;
+  esac
+  if [ "$(cat "build/check/$step.passed" 2>/dev/null)" = "$subject" ]; then
     echo "$step: passed before"
     continue
   fi
@@ -62,7 +79,7 @@ for step in "${steps[@]}"; do
   # A shell of its own: within a condition, set -e would not end a step at its first failure.
   if bash -c "$(declare -f "$step"); base='$base' seed='$seed'; set -euo pipefail; $step" \
       >"build/check/$step.log" 2>&1; then
-    echo "$tree" >"build/check/$step.passed"
+    echo "$subject" >"build/check/$step.passed"
     echo "$step: passed in $((SECONDS - start)) s"
   else
     echo "$step: FAILED after $((SECONDS - start)) s; the end of build/check/$step.log:"

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/posix/file_time.h"
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
@@ -31,7 +32,7 @@ std::string rate_text(uint64_t bytes, double seconds) {
 }
 
 std::string local_time(int64_t nanoseconds) {
-  const std::time_t seconds = nanoseconds / 1'000'000'000;
+  const std::time_t seconds = posix::file_time(nanoseconds).seconds;
   std::tm parts{};
   localtime_r(&seconds, &parts);
   char text[32];

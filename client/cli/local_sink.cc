@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/cli/file_work.h"
+#include "common/posix/file_time.h"
 #include "common/runtime/disk.h"
 
 namespace kintsugi::cli {
@@ -175,7 +176,8 @@ asio::awaitable<Status> LocalSink::finish(uint32_t mode, int64_t modified_ns) {
 
 Status LocalSink::finish_now(uint32_t mode, int64_t modified_ns) {
   if (file_.get() < 0) KINTSUGI_TRY(open_file_for_kept());
-  const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
+  const auto [seconds, nanoseconds] = posix::file_time(modified_ns);
+  const timespec modified{seconds, nanoseconds};
   const timespec times[2] = {modified, modified};
   // A hole at the end is made by the size alone.
   if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0 || ::fchmod(file_.get(), mode & 07777) != 0 ||

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/cli/file_work.h"
+#include "common/posix/file_time.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -54,7 +55,8 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
 
 Status LocalSource::take_regular(const struct stat& attributes) {
   mode_ = attributes.st_mode & 07777;
-  modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
+  modified_ns_ = posix::ns_since_1970({attributes.st_mtim.tv_sec, attributes.st_mtim.tv_nsec});
+  if (modified_ns_ == 0) modified_ns_ = 1;  // the metaserver takes 0 for now
   if (attributes.st_size == 0) {
     // Files of /proc, and of some network file systems, have bytes all the same.
     std::byte first{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,13 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kEntriesAStep = 16;
+
+/// What is kept for centuries goes at the last moment that has a number.
+int64_t expiry(int64_t removed_ns, int64_t retention_ns) {
+  int64_t expires_ns = 0;
+  const bool is_too_late = __builtin_add_overflow(removed_ns, retention_ns, &expires_ns);
+  return is_too_late ? std::numeric_limits<int64_t>::max() : expires_ns;
+}
 
 }  // namespace
 
@@ -168,7 +176,7 @@ Result<proto::ListTrashResponse> Trash::list(const Transaction& transaction, std
     entry.set_entry(std::string(keys::name_of_trashed(key)));
     entry.set_path(join(parent, stored.name()));
     entry.set_removed_ns(stored.removed_ns());
-    entry.set_expires_ns(stored.removed_ns() + trash.retention_ns());
+    entry.set_expires_ns(expiry(stored.removed_ns(), trash.retention_ns()));
     *entry.mutable_attributes() = to_attributes(InodeId{stored.inode()}, *inode);
     return true;
   });

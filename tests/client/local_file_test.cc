@@ -1,6 +1,7 @@
 // Local files as the ends of transfers.
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include <fcntl.h>
@@ -66,6 +67,39 @@ TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
   EXPECT_EQ((*source)->mode(), 0640u);
   EXPECT_EQ((*source)->modified_ns(), 1'700'000'000'123'456'789);
   EXPECT_EQ(LocalSink::create(path, kLarge, false, threads).error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(LocalFiles, TimesBefore1970AndIn1970ItselfAndInTheFarFutureAreKept) {
+  const std::string path = directory + "/file";
+  KINTSUGI_ASSERT(write(path, "x", true).ok());
+  for (const timespec& time : {timespec{-2, 500'000'000}, timespec{0, 0}, timespec{4'000'000'000, 1}}) {
+    const timespec both[2] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), both, 0), 0);
+    const auto source = LocalSource::open(path, threads);
+    ASSERT_TRUE(source);
+    const int64_t modified = (*source)->modified_ns();
+    EXPECT_NE(modified, 0) << "which stands for now";
+    EXPECT_LE(std::abs(modified - (time.tv_sec * 1'000'000'000 + time.tv_nsec)), 1) << time.tv_sec;
+    const auto sink = LocalSink::create(directory + "/copy", kLarge, true, threads);
+    ASSERT_TRUE(sink);
+    ASSERT_EQ(wait((*sink)->finish(0644, modified)), Status{}) << time.tv_sec;
+    struct stat copied{};
+    ASSERT_EQ(::stat((directory + "/copy").c_str(), &copied), 0);
+    EXPECT_EQ(copied.st_mtim.tv_sec, time.tv_sec);
+  }
+}
+
+TEST_F(LocalFiles, AFileOfAYearThatHasNoNumberIsReadAllTheSame) {
+  const std::string path = directory + "/file";
+  KINTSUGI_ASSERT(write(path, "x", true).ok());
+  const timespec far[2] = {{10'000'000'000, 0}, {10'000'000'000, 0}};  // 2286
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), far, 0), 0);
+  struct stat kept{};
+  ASSERT_EQ(::stat(path.c_str(), &kept), 0);
+  if (kept.st_mtim.tv_sec != far[1].tv_sec) GTEST_SKIP() << "the file system has no such year";
+  const auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->modified_ns(), std::numeric_limits<int64_t>::max());
 }
 
 TEST_F(LocalFiles, SinkMakesASmallFileWhenItIsFinishedAlsoOneThatTurnsOutLarge) {

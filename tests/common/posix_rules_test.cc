@@ -1,8 +1,10 @@
-// Names, and what a new inode gets, as Linux has it: inode_init_owner(), setattr_should_drop_suidgid(), path limits.
+// Names, times, and what a new inode gets, as Linux has it: inode_init_owner(), setattr_should_drop_suidgid(), path limits.
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "common/posix/file_time.h"
 #include "common/posix/names.h"
 #include "common/posix/set_ids.h"
 
@@ -26,6 +28,31 @@ TEST(Names, ALinkPointsToAPathOfAtMost4095Bytes) {
   EXPECT_TRUE(check_target(std::string(4095, '/')).ok());
   EXPECT_EQ(check_target(std::string(4096, '/')).code(), Code::kNameTooLong);
   EXPECT_EQ(check_target("").code(), Code::kNotFound);
+}
+
+TEST(FileTimes, BeforeAndAfter1970AreSecondsAndAPositiveRest) {
+  struct Case {
+    int64_t ns, seconds, rest;
+  };
+  for (const Case& each :
+       {Case{0, 0, 0}, Case{1, 0, 1}, Case{-1, -1, 999'999'999}, Case{-1'500'000'000, -2, 500'000'000},
+        Case{-2'000'000'000, -2, 0}, Case{1'700'000'000'123'456'789, 1'700'000'000, 123'456'789}}) {
+    const FileTime time = file_time(each.ns);
+    EXPECT_EQ(time.seconds, each.seconds) << each.ns;
+    EXPECT_EQ(time.nanoseconds, each.rest) << each.ns;
+    EXPECT_EQ(ns_since_1970(time), each.ns);
+  }
+}
+
+TEST(FileTimes, ThatHaveNoNumberBecomeTheFirstOrTheLastThatHasOne) {
+  using Limits = std::numeric_limits<int64_t>;
+  EXPECT_EQ(ns_since_1970({9'223'372'036, 854'775'807}), Limits::max());
+  for (const FileTime& later : {FileTime{9'223'372'036, 854'775'808}, FileTime{9'223'372'037, 0},
+                                FileTime{Limits::max(), 999'999'999}})
+    EXPECT_EQ(ns_since_1970(later), Limits::max()) << later.seconds;
+  for (const FileTime& earlier : {FileTime{-9'300'000'000, 0}, FileTime{Limits::min(), 0}})
+    EXPECT_EQ(ns_since_1970(earlier), Limits::min()) << earlier.seconds;
+  EXPECT_EQ(file_time(Limits::min()).seconds, -9'223'372'037);
 }
 
 TEST(SetIds, AFileThatIsWrittenToLendsNobodysRightsButKeepsItsMandatoryLocks) {

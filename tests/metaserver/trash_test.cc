@@ -92,6 +92,19 @@ TEST(Trash, KeepsWhatIsRemovedForItsTime) {
   EXPECT_EQ(rig.stripes(), 2u) << "/other and /d/sub/g";
 }
 
+TEST(Trash, ThatKeepsThingsForCenturiesTellsNoTimeInThePast) {
+  TrashRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  KINTSUGI_ASSERT_OK(rig.put("/d/f"));
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", kLongest));
+  KINTSUGI_EXPECT_OK(rig.remove("/d/f"));
+  rig.pass(200);
+  const auto kept = rig.trash("/d");
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].expires_ns(), kLongest);
+}
+
 TEST(Trash, IsEmptiedOnRequestAndWhenItIsTurnedOff) {
   TrashRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));

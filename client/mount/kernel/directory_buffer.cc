@@ -4,26 +4,20 @@
 #include <cstring>
 
 #include "common/base/assert.h"
+#include "common/posix/file_time.h"
 
 namespace kintsugi::mount {
 
 namespace {
-
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 struct Split {
   uint64_t seconds;
   uint32_t ns;
 };
 
-// Times before 1970 have a negative number of seconds and a positive rest.
 Split split(int64_t ns) {
-  int64_t seconds = ns / kNsPerSecond, rest = ns % kNsPerSecond;
-  if (rest < 0) {
-    --seconds;
-    rest += kNsPerSecond;
-  }
-  return {static_cast<uint64_t>(seconds), static_cast<uint32_t>(rest)};
+  const posix::FileTime time = posix::file_time(ns);
+  return {static_cast<uint64_t>(time.seconds), static_cast<uint32_t>(time.nanoseconds)};
 }
 
 }  // namespace

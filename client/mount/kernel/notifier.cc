@@ -116,7 +116,7 @@ asio::awaitable<Status> Notifier::send(int32_t code, const void* head, size_t he
   std::memcpy(out += sizeof sequence, &header, sizeof header);
   std::memcpy(out += sizeof header, head, head_bytes);
   // The nul behind the name is there already.
-  std::memcpy(out += head_bytes, name.data(), name.size());
+  name.copy(reinterpret_cast<char*>(out + head_bytes), name.size());
   int error = 0;
   // There is room for kMaxPending messages in the socket.
   if (::send(socket_.native_handle(), message.data(), sizeof sequence + bytes, MSG_NOSIGNAL | MSG_DONTWAIT) <

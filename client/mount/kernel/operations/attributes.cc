@@ -6,19 +6,13 @@
 
 #include "client/mount/kernel/operations/answers.h"
 #include "common/base/errno_of.h"
+#include "common/posix/file_time.h"
 
 namespace kintsugi::mount::serve {
 namespace {
 
 int64_t to_ns(uint64_t seconds, uint32_t ns) {
-  // Seconds are signed; what does not fit (the year 2262) becomes the last or first moment that does.
-  int64_t total = 0;
-  const auto signed_seconds = static_cast<int64_t>(seconds);
-  if (__builtin_mul_overflow(signed_seconds, int64_t{1'000'000'000}, &total) ||
-      __builtin_add_overflow(total, static_cast<int64_t>(ns), &total)) {
-    return signed_seconds < 0 ? INT64_MIN : INT64_MAX;
-  }
-  return total;
+  return posix::ns_since_1970({static_cast<int64_t>(seconds), ns});  // its seconds are signed
 }
 
 }  // namespace
