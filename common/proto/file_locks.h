@@ -1,5 +1,5 @@
-/// Advisory locks of whole files (flock) and of ranges (fcntl): at the metaserver those of all clients, at a client its own, which it
-/// tells again when the metaserver has started anew.
+/// Advisory locks of whole files (flock) and of ranges (fcntl): at the metaserver those of all clients, at a client
+/// its own, which it tells again when the metaserver has started anew.
 #pragma once
 
 #include <map>
@@ -49,7 +49,7 @@ class FileLocks {
   void note_place(const Key& key, uint64_t session);
 
   Table locks_;
-  std::unordered_map<uint64_t, std::set<Key>> places_;  ///< where each session has locks
+  std::unordered_map<uint64_t, std::set<Key>> places_;  ///< key: session; the files on which it has locks
   size_t count_ = 0;
 };
 

@@ -1,5 +1,5 @@
-/// Which region of code kept the thread of an event loop longest in one turn of it: whoever keeps the records of open work
-/// (trace_recorder.h) notes here what the thread does now.
+/// Which region of code kept the thread of an event loop longest in one turn of it: whoever keeps the records of open
+/// work (trace_recorder.h) notes here what the thread does now.
 #pragma once
 
 #include <cstdint>
