@@ -16,9 +16,9 @@ class CacheReport {
  public:
   static constexpr size_t kMaxChanges = 1000;
   static constexpr double kNewsFactor = 2;
-  static constexpr double kColdHeat = 1.0 / 16;  ///< chunks with less are not told
-  static constexpr size_t kMaxTold = 100'000;    ///< more: cold chunks are no longer remembered
-  static constexpr size_t kMaxUnsure = 10'000;   ///< more: everything is told anew
+  static constexpr double kColdHeat = 1.0 / 16;  ///< the heat of colder chunks is not reported
+  static constexpr size_t kMaxTold = 100'000;    ///< above this, cold chunks are no longer remembered
+  static constexpr size_t kMaxUnsure = 10'000;   ///< above this, the whole report begins anew
 
   /// Takes the on_change of the cache and of the profile, which outlive it.
   CacheReport(ChunkCache& cache, UsageProfile& usage, const runtime::Clock& clock);
@@ -48,9 +48,10 @@ class CacheReport {
   ChunkCache& cache_;
   UsageProfile& usage_;
   const runtime::Clock& clock_;
-  std::set<ChunkId> touched_;  ///< chunks that may have news
+  std::set<ChunkId> touched_;  ///< chunks whose state may have changed since they were reported
   std::unordered_map<ChunkId, Told> told_;
-  std::set<ChunkId> unsure_;  ///< told in heartbeats that were not answered: perhaps known, perhaps not
+  /// Chunks reported in heartbeats that were not answered: the metaserver may or may not know their state.
+  std::set<ChunkId> unsure_;
   bool restating_ = true;
 };
 

@@ -65,11 +65,11 @@ asio::awaitable<void> DiskQuarantine::remove_oldest() {
     if (removed.ok()) {
       log::warning("{} was removed, for quarantine keeps at most {} files and {} GiB", oldest.path,
                    kMostFiles, kMostBytes >> 30);
-    } else if (removed.code() != Code::kNotFound) {  // one that is gone was tidied up
+    } else if (removed.code() != Code::kNotFound) {  // kNotFound: somebody has tidied the file up
       log::warning("{} should leave quarantine and cannot be removed: {}", oldest.path, removed.to_string());
       bytes_ += oldest.bytes;
       kept_.push_front(std::move(oldest));
-      co_return;  // the next file that comes tries again
+      co_return;  // tried again when the next file is quarantined
     }
   }
 }
