@@ -136,7 +136,8 @@ bool Reclaim::step(Transaction& transaction, const std::function<bool(InodeId)>&
 
 void Reclaim::reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode,
                            FreedStripes& freed) {
-  // Nothing is written to a file that nobody can open any more, so what was freed stays free: unless the step before was not stored.
+  // Nothing is written to a file that nobody can open any more, so what was freed stays free: unless the step before
+  // was not stored.
   if (offset_ != 0 && transaction.get(keys::extent(content_of(id, inode), offset_))) offset_ = 0;
   if (const auto end = free_extents(transaction, id, inode, offset_, kExtentsAStep, freed)) {
     offset_ = *end;

@@ -91,7 +91,7 @@ class Step {
 
   /// The newest older snapshot that needs the record.
   std::optional<uint64_t> heir_of(const keys::SavedKey& at, const SavedValue& saved) const {
-    uint64_t older = saved.born;  // the newest one before this that needs nothing of it
+    uint64_t older = saved.born;  // newest older snapshot that is known not to need the record
     scan_saved(transaction_.store().view(), at.key, 0, number_, [&](uint64_t other, std::string_view) {
       older = std::max(older, other);
       return true;
@@ -106,10 +106,10 @@ class Step {
   Transaction& transaction_;
   FreedStripes& freed_;
   proto::StoredSnapshot gives_;
-  const std::vector<InodeId> above_;  ///< directories with snapshots above its own
+  const std::vector<InodeId> above_;  ///< directories that have snapshots and lie above its own
   /// Older ones, and those that may contain what is in this one: their directories lie above its own, or below.
   std::set<uint64_t> any_, kin_;
-  std::map<uint64_t, proto::StoredSnapshot> heirs_;  ///< those that keep more, by number
+  std::map<uint64_t, proto::StoredSnapshot> heirs_;  ///< records of the snapshots that keep more, by number
 };
 
 }  // namespace
@@ -119,7 +119,8 @@ bool SnapshotDeletion::step(const Snapshots& snapshots, Transaction& transaction
       std::ranges::find_if(snapshots.all(), [](const auto& snapshot) { return snapshot.second.deleting(); });
   if (deleting == snapshots.all().end()) return false;
   keys::Range left = keys::SavedKey::listed_for(deleting->first);
-  // Nothing more is saved for it, so what was deleted up to here need not be passed over again: unless the step before was not stored.
+  // Nothing more is saved for it, so what was deleted up to here need not be passed over again: unless the step before
+  // was not stored.
   const bool goes_on = up_to_ > left.begin && up_to_ < left.end && !transaction.get(up_to_);
   if (goes_on) left.begin = up_to_ + '\0';
   std::vector<keys::SavedKey> found;

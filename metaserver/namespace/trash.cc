@@ -279,7 +279,7 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
       return true;
     }
     if (directory == expiring_) {
-      expiring_ = {};  // the clock may have been set back meanwhile: once more from the beginning
+      expiring_ = {};  // the clock may have been set back: begin again
       return true;
     }
     if (!gone && trash.retention_ns() > 0) {

@@ -1,4 +1,5 @@
-/// What a metaserver does by itself, without being asked: it gives up what is silent, and does what is left over in small steps.
+/// What a metaserver does by itself, without being asked: it gives up what is silent, and does what is left over in
+/// small steps.
 #pragma once
 
 #include <functional>

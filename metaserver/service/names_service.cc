@@ -34,12 +34,14 @@ asio::awaitable<Status> NamesService::reserve_inodes(Context context,
   Status taken = request.count() == 0 ? Status{Code::kInvalidArgument, "no ids are asked for"} : Status{};
   while (taken.ok() && reserved.count < std::min(request.count(), kMaxReserved)) {
     const uint64_t next = state_.inode_ids.next();
-    if (reserved.count > 0 && next != reserved.first + reserved.count) break;  // a range ends here
+    // The range of consecutive ids ends here.
+    if (reserved.count > 0 && next != reserved.first + reserved.count) break;
     const Result<uint64_t> id = state_.inode_ids.take();
     if (!id && reserved.count == 0) taken = id.error();
     if (!id) break;
     if (reserved.count == 0) reserved.first = *id;
-    if (*id != reserved.first + reserved.count) break;  // it is skipped
+    // An id that is not consecutive with the others is never used.
+    if (*id != reserved.first + reserved.count) break;
     ++reserved.count;
   }
   Transaction transaction(state_.store);
