@@ -8,8 +8,8 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two looks
-constexpr uint64_t kLayersInMemory = 4;   ///< full runs that the memory has room for
+constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two checks
+constexpr uint64_t kLayersInMemory = 4;   ///< full runs that fit into the memory for dirty data
 constexpr uint64_t kUnknownRow = 6 << 20;
 
 }  // namespace
