@@ -15,8 +15,8 @@ namespace kintsugi::mount {
 using NodeId = uint64_t;
 inline constexpr NodeId kRootNode = 1;
 
-/// An open file or directory. The file system chooses it; the kernel gives it back with each operation. It must mean the
-/// same to the process that replaces this one.
+/// An open file or directory. The file system chooses it; the kernel gives it back with each operation. It must mean
+/// the same to the process that replaces this one.
 using Handle = uint64_t;
 
 /// Who holds a lock: opaque, the kernel's.
@@ -28,8 +28,8 @@ using Lifetime = std::chrono::nanoseconds;
 /// A signal that came for the application while its request was under way.
 ///
 /// A lock that waits must end soon after with kInterrupted (or with success, if it was granted first: whoever answers
-/// first wins). Every other operation may ignore it: a second after the application was killed the connection answers EINTR by
-/// itself, and drops what the operation returns later.
+/// first wins). Every other operation may ignore it: a second after the application was killed the connection answers
+/// EINTR by itself, and drops what the operation returns later.
 class Interrupt {
  public:
   bool requested() const { return requested_; }

@@ -16,8 +16,8 @@ class EarlyAnswers {
   ~EarlyAnswers() = default;
 };
 
-/// Handlers hear of a signal at once (Interrupt). An application hears EINTR when its request is older than the patience, and
-/// its operation gives up then (Operation::gives_up).
+/// Handlers hear of a signal at once (Interrupt). An application hears EINTR when its request is older than the
+/// patience, and its operation gives up then (Operation::gives_up).
 class Interrupts {
  public:
   /// References outlive it.
