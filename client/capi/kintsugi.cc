@@ -1,4 +1,5 @@
-// The functions of kintsugi.h: arguments are checked here, handles become objects, and the work is a task of the connection.
+// The functions of kintsugi.h: arguments are checked here, handles become objects, and the work is a task of the
+// connection.
 #include "client/capi/include/kintsugi/kintsugi.h"
 
 #include <cstring>

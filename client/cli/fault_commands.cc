@@ -12,7 +12,7 @@ namespace {
 using client::BlockingClient;
 
 constexpr std::string_view kMetaserver = "metaserver";
-constexpr double kLongestDelay = 1e9;  ///< in seconds, that can be sent; daemons take less
+constexpr double kLongestDelay = 1e9;  ///< seconds that fit into a request; daemons accept less
 
 struct Arguments {
   std::string where, point, action, detail, code;

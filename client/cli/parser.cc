@@ -151,7 +151,8 @@ Status set_target(const Option& option, const std::vector<std::string>& texts) {
 
 // ---- one command as a parser
 
-/// Shows positionals by their names alone, since the usage line tells which are required, and options with what they take.
+/// Shows positionals by their names alone, since the usage line tells which are required, and options with what they
+/// take.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
