@@ -17,11 +17,11 @@ double transitions(const model::WorkerModel& window) {
 
 }  // namespace
 
-// ---- disks and links -------------------------------------------------------------------------------------------------
+// ---- disks and links
 
 std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& snapshot) {
   shares_.update(snapshot);
-  std::map<std::string, const model::ProcessView*> at;  // by address
+  std::map<std::string, const model::ProcessView*> at;  // key: address
   for (const auto& view : snapshot.processes)
     if (!view->last().address().empty()) at[view->last().address()] = view.get();
   const auto suffers = [&](const model::ProcessView& view) {
@@ -62,7 +62,7 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
   return found;
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory
 
 std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snapshot) {
   std::vector<similarity::MemoryUse> uses;
@@ -80,7 +80,7 @@ std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snaps
   return watch_.alarms(snapshot.taken);
 }
 
-// ---- messages ---------------------------------------------------------------------------------------------------------
+// ---- messages
 
 std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& snapshot) {
   std::vector<similarity::Complaints> totals;
@@ -104,7 +104,7 @@ std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& sn
   return found;
 }
 
-// ---- workers ---------------------------------------------------------------------------------------------------------
+// ---- workers
 
 WorkerDetector::WorkerDetector() : watch_([this](uint64_t state) { return names_.describe(state); }) {}
 

@@ -73,7 +73,8 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   }
   ++server.row;
   server.together += server.last.score;
-  // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in the last window.
+  // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in
+  // the last window.
   if (server.stands || server.row < kLeastRow || server.together < kEnough || !is_alone(window.process))
     return;
   server.stands = true;

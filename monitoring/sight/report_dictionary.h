@@ -35,7 +35,7 @@ class ReportDictionary {
 
   const Recorder& recorder_;
   const size_t most_bytes_;
-  size_t bytes_ = 0;  ///< of the names in the report that is being made
+  size_t bytes_ = 0;  ///< size of the names in the report being made
   std::unordered_set<uint64_t> told_paths_, telling_paths_;
   uint32_t told_states_ = 1, telling_states_ = 1;
 };

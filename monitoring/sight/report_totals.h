@@ -32,7 +32,8 @@ class ReportTotals {
     uint64_t count = 0;
     int64_t sum_q8 = 0;
   };
-  std::unordered_map<uint32_t, ToldEdge> told_edges_;  ///< by both states: what was told last
+  /// Key: both states; the totals that were last reported.
+  std::unordered_map<uint32_t, ToldEdge> told_edges_;
 };
 
 }  // namespace kintsugi::sight

@@ -65,7 +65,8 @@ class Pair {
     Term term{.state = true, .transition = {state, 0}};
     if (!both_have_it) {
       term.only_one = true;
-      term.magnitude = form_ == Form::kText ? kOnlyInOne : 0;  // in ours the edges into it say that already
+      // In our form the edges into the state already account for it.
+      term.magnitude = form_ == Form::kText ? kOnlyInOne : 0;
       return term;
     }
     const double least = std::min(a_.left(state), b_.left(state));
@@ -94,7 +95,7 @@ class Pair {
 
   const Model &a_, &b_;
   const Form form_;
-  double busiest_ = 0;  ///< the share of all transitions that the most used edge has
+  double busiest_ = 0;  ///< largest share of all transitions that one edge has
 };
 
 }  // namespace

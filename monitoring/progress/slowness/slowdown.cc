@@ -128,10 +128,12 @@ Slowdowns::Blames Slowdowns::blames(const model::Snapshot& snapshot, const Proce
   return blames;
 }
 
-/// What the target's lack of a processor may account for: while it could have run and did not, all that were waiting waited longer, one at least.
+/// What the target's lack of a processor may account for: while it could have run and did not, all that were waiting
+/// waited longer, one at least.
 double Slowdowns::own_delay(const Node& node, const Blame& blame, const ProcessorShares& shares) {
   const ProcessorShares::Share share = shares.since(node.first, blame.window_began);
-  const bool has_thread = node.second == kStoreName;  // of its own, which is one of the others of the process
+  // The store's thread is one of the other threads of the process.
+  const bool has_thread = node.second == kStoreName;
   const double delayed = has_thread            ? std::max(0.0, share.all_delayed - share.delayed)
                          : node.second.empty() ? share.delayed
                                                : 0;

@@ -45,7 +45,7 @@ void TargetTable::name(uint64_t id, std::string_view name, bool device) {
   const size_t bytes = std::min(name.size(), TargetTotals::kNameBytes);
   std::memcpy(target.name, name.data(), bytes);
   target.device = device;
-  release(target.id, id);  // whoever sees the id sees the name
+  release(target.id, id);  // a reader that sees the id also sees the name
   ++used_;
 }
 
