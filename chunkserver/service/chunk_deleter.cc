@@ -23,7 +23,7 @@ asio::awaitable<void> ChunkDeleter::stop() {
 }
 
 void ChunkDeleter::on_write(ChunkId id) {
-  if (standing_.erase(id) > 0) log::info("chunk {} is written again and not deleted", id);
+  if (standing_.erase(id) > 0) log::info("chunk {} is not deleted, because it is being written again", id);
 }
 
 bool ChunkDeleter::order(ChunkId id) {

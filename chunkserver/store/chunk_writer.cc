@@ -46,7 +46,7 @@ ChunkWriter::~ChunkWriter() {
 }
 
 Status ChunkWriter::accept(std::span<const std::byte> data) const {
-  if (room_.left()) return {Code::kCancelled, "the chunk is committed or discarded"};
+  if (room_.left()) return {Code::kCancelled, "the chunk is already committed or discarded"};
   if (!failed_.ok()) return failed_;
   if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
   if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
@@ -125,7 +125,8 @@ asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
   sight::Module module{context, kCommit, {double(length)}};
-  if (room_.left()) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
+  if (room_.left())
+    co_return module.finish({Code::kCancelled, "the chunk is already committed or discarded"});
   const ChunkInfo info{id_, length, crc};
   Status status = failed_;
   if (!status.ok()) {

@@ -64,9 +64,10 @@ uint32_t servers_for(std::string_view policy) {
 Result<std::string> fitting_policy(uint32_t chunkservers) {
   for (const std::string_view policy : kFittingPolicies)
     if (servers_for(policy) <= chunkservers) return policy == kDefaultPolicy ? "" : std::string(policy);
-  return Status{Code::kInvalidArgument,
-                "one chunkserver can keep nothing twice: take 2 at least (3 for an erasure code, 9 for " +
-                    std::string(kDefaultPolicy) + ")"};
+  return Status{
+      Code::kInvalidArgument,
+      "one chunkserver cannot keep two copies of anything: use at least 2 (3 for an erasure code, 9 for " +
+          std::string(kDefaultPolicy) + ")"};
 }
 
 /// Sentences on the default policy when it is not the usual one, or files cannot be stored with it yet; empty: all is
@@ -126,8 +127,9 @@ Status follow_move(LocalCluster& cluster) {
   if (!before) return {};
   for (const LocalDaemon& daemon : cluster.daemons()) {
     if (daemon.pid() == 0) continue;
-    return {Code::kConflict, fmt::format("this cluster was in {}, and its {} runs since then: stop it first",
-                                         *before, daemon.name)};
+    return {Code::kConflict,
+            fmt::format("this cluster was moved here from {}, and its {} still runs: stop it first", *before,
+                        daemon.name)};
   }
   return cluster.adopt_directory();
 }

@@ -64,8 +64,7 @@ Status change(Session& session, BlockingClient& client, const std::string& where
 
 Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
   if (!(arguments.delay >= 0 && arguments.delay <= kLongestDelay))
-    return {Code::kInvalidArgument,
-            fmt::format("--delay: {} s are no time that a fault may last", arguments.delay)};
+    return {Code::kInvalidArgument, fmt::format("--delay: a fault cannot last {} s", arguments.delay)};
   proto::ChangeFaultsRequest request;
   proto::InjectedFault& fault = *request.add_set();
   fault.set_point(arguments.point);

@@ -309,10 +309,10 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
   }
   if (!wrong.empty()) return {Code::kUnavailable, wrong};
   if (!doubt) return {};
-  return {
-      Code::kConflict,
-      "the metadata is older than chunks beside it, so newer files may be missing (see `kintsugi metadata "
-      "status`)"};
+  return {Code::kConflict,
+          "the metadata is older than chunks of this cluster, so newer files may be missing (see `kintsugi "
+          "metadata "
+          "status`)"};
 }
 
 std::string_view conclusion(const FsckTotals& totals, const std::optional<Deep>& deep) {

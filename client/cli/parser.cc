@@ -116,7 +116,7 @@ Status read_chunk(const std::string& text, ChunkId& chunk) {
 Status choose(const Choice& choice, const std::string& text) {
   const auto found = std::ranges::find(choice.names, text);
   if (found == choice.names.end())
-    return wrong(fmt::format("{} is none of {}", text, fmt::join(choice.names, ", ")));
+    return wrong(fmt::format("{} is not one of {}", text, fmt::join(choice.names, ", ")));
   choice.choose(static_cast<size_t>(found - choice.names.begin()));
   return {};
 }

@@ -83,7 +83,7 @@ asio::awaitable<Result<std::string>> AttributeOperations::read_link(const Caller
   if (!found && special != nullptr && found.error().code() == Code::kStale) co_return special->target();
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
-    co_return Status{Code::kInvalidArgument, "is no symbolic link"};
+    co_return Status{Code::kInvalidArgument, "is not a symbolic link"};
   co_return found->target();
 }
 

@@ -87,7 +87,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   files->note_appends(room.appends());
   if (seat.takes_over()) {
     const uint64_t bytes = files->recover();
-    log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);
+    log::info("taking over from a process that ended, with {} bytes that it had not written out", bytes);
   }
   Notifier notifier(runtime.io(), runtime.runtime(), seat.take_notifier_socket());
   auto file_system =

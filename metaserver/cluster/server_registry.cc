@@ -10,7 +10,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 Status check_request(const proto::RegisterServerRequest& request) {
-  if (request.server_id() == 0) return {Code::kInvalidArgument, "server id 0 is none"};
+  if (request.server_id() == 0) return {Code::kInvalidArgument, "0 is not the id of a server"};
   if (request.rack().size() > 255 || request.address().size() > kMaxAddressBytes ||
       request.http_address().size() > kMaxAddressBytes) {
     return {Code::kInvalidArgument, "address or rack is too long"};
@@ -172,7 +172,8 @@ void ServerRegistry::compare_clocks(ServerRecord& server, int64_t its_wall_ns) c
   if (!server.clock_told && difference >= rpc::MetaserverClock::kTold) {
     server.clock_told = true;
     log::warning(
-        "the clock of server {} is {:.0f} s {} this metaserver's: nothing fails of it, but dates in logs and "
+        "the clock of server {} is {:.0f} s {} this metaserver's: nothing fails because of it, but dates in "
+        "logs and "
         "of "
         "files are wrong somewhere; have all machines follow NTP",
         name_of(server.id), to_seconds(difference),

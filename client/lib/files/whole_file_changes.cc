@@ -74,7 +74,7 @@ asio::awaitable<Status> WholeFileChanges::allocate(Context context, AllocateMode
                                                    uint64_t length) {
   if (length == 0 || (mode.punch_hole && (!mode.keep_size || mode.zero_range)))
     co_return Status{mode.punch_hole ? Code::kNotSupported : Code::kInvalidArgument,
-                     "no such way to allocate"};
+                     "unknown mode of allocation"};
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   if (mode.punch_hole || mode.zero_range) {

@@ -253,7 +253,7 @@ asio::awaitable<Status> WriteBack::write_small(Context context, Layer layer, Upl
 asio::awaitable<Status> WriteBack::wait_for_turn(Context context, const DirtyLayer& layer) {
   while (!layer.discarded && !dirty_.is_first(layer)) {
     if (!dirty_.layers().front()->under_way)
-      co_return Status{Code::kCancelled, "what was written before failed"};
+      co_return Status{Code::kCancelled, "an earlier write to the file failed"};
     co_await wait_for_change(context, dirty_.writing_span());
   }
   co_return layer.discarded ? Status{Code::kCancelled, "given up"} : Status{};

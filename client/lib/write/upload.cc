@@ -46,7 +46,7 @@ Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
   KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(allocation.stripe().policy()));
   if (allocation.stripe().chunks_size() != static_cast<int>(policy.chunks()) ||
       allocation.max_chunk_bytes() == 0 || (policy_ && !(*policy_ == policy)))
-    return {Code::kInternal, "the metaserver's allocation makes no sense"};
+    return {Code::kInternal, "the metaserver's answer to an allocation is not valid"};
   policy_ = policy;
   max_stripe_bytes_ = erasure::max_stripe_bytes(policy, allocation.max_chunk_bytes());
   if (std::exchange(upload_id_, allocation.upload_id()) == 0) keeper_.spawn(keep_alive());

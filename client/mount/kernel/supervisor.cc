@@ -177,7 +177,8 @@ bool Supervisor::start_child() {
       close_if_open(former_binary_);
       former_binary_ = std::exchange(binary_, next);
     } else {
-      say("kintsugi-mount: %s: %s: the former binary goes on\n", binary_path_.c_str(), std::strerror(errno));
+      say("kintsugi-mount: %s: %s: the former binary continues\n", binary_path_.c_str(),
+          std::strerror(errno));
     }
   }
   started_ms_ = now_ms();
@@ -311,7 +312,7 @@ void Supervisor::on_child_ended(int status) {
     return;
   }
   if (!child_ready_ && former_binary_ >= 0) {
-    say("kintsugi-mount: the new %s ended before it was ready: the former one goes on\n",
+    say("kintsugi-mount: the new %s ended before it was ready: the former one continues\n",
         binary_path_.c_str());
     ::close(std::exchange(binary_, std::exchange(former_binary_, -1)));
   }
