@@ -33,7 +33,7 @@ class RepairPacer {
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
   static constexpr Duration kYieldForMiB = std::chrono::milliseconds(10);
   /// Pause between two checks whether users are still being served.
-  static constexpr Duration kLook = std::chrono::milliseconds(1);
+  static constexpr Duration kCheckInterval = std::chrono::milliseconds(1);
   /// No single wait is longer, so that a slow repair is not taken for dead.
   static constexpr Duration kMaxWait = std::chrono::seconds(5);
 

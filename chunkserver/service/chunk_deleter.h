@@ -61,23 +61,24 @@ class ChunkDeleter final : private WriteListener {
   TimePoint due() const;
   asio::awaitable<void> carry_out(Order order);
   /// The order was not withdrawn, and no later one has taken its place.
-  bool stands(const Order& order) const;
+  bool is_valid(const Order& order) const;
   void close(const Order& order);
-  void note_kept(ChunkId id);
+  void note_hung_disk(ChunkId id);
 
   const runtime::Runtime& runtime_;
   ChunkStore& store_;
   sight::Recorder& recorder_;
   std::deque<Order> queue_, failed_;
   /// The valid orders: number of the order by chunk, until it is carried out or withdrawn.
-  std::map<ChunkId, uint64_t> standing_;
+  std::map<ChunkId, uint64_t> valid_orders_;
   std::set<uint64_t> open_;  ///< numbers of the orders that have arrived and are not settled
   uint64_t ordered_through_ = 0;
   TimePoint retry_at_{};  ///< when the failed orders are tried again
   /// When each running delete began, by the number of its order.
   std::map<uint64_t, TimePoint> under_way_;
-  std::set<uint32_t> kept_on_;  ///< positions of disks that hung when one of their chunks was to be deleted
-  size_t held_up_ = 0;          ///< further running deletes, which have taken longer than kHeldUpAfter
+  std::set<uint32_t>
+      hung_disks_;      ///< positions of disks that hung when one of their chunks was to be deleted
+  size_t held_up_ = 0;  ///< further running deletes, which have taken longer than kHeldUpAfter
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };

@@ -22,9 +22,9 @@ namespace kintsugi::metaserver {
 class RepairCoordinator final : public RepairHost {
  public:
   /// Pause between two checks for managers that are gone.
-  static constexpr Duration kLook = std::chrono::milliseconds(250);
+  static constexpr Duration kCheckInterval = std::chrono::milliseconds(250);
   /// Pause between two warnings that no manager repairs.
-  static constexpr Duration kComplain = std::chrono::minutes(1);
+  static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 
   /// References outlive it.
   RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state, Duration repair_delay);
@@ -76,7 +76,7 @@ class RepairCoordinator final : public RepairHost {
   RepairShards shards_;
   RepairLog log_;
   /// RepairShards::last_epoch() when waiting fetches were last woken because shards had changed.
-  uint64_t told_epoch_;
+  uint64_t notified_epoch_;
   TimePoint next_complaint_{};
   bool stopping_ = false;
   runtime::Event news_;

@@ -105,11 +105,11 @@ std::optional<InodeId> Reclaim::next_orphan(const Transaction& transaction,
   const auto look = [&](std::string begin, std::string end) {
     transaction.scan({std::move(begin), std::move(end)}, [&](std::string_view key, std::string_view value) {
       last = InodeId{keys::first_id(key)};
-      if (value == kHeldOrphan && held(last)) return ++looked_at < kLookedAt;
+      if (value == kHeldOrphan && held(last)) return ++looked_at < kMaxExamined;
       found = last;
       return false;
     });
-    return found || looked_at >= kLookedAt;
+    return found || looked_at >= kMaxExamined;
   };
   const keys::Range all = keys::all(keys::Kind::kOrphan);
   const std::string from = orphan_ ? keys::orphan(orphan_) : all.begin;

@@ -39,7 +39,7 @@ Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, pro
 /// compacted.
 class Reclaim {
  public:
-  static constexpr size_t kLookedAt = 1000;  ///< orphans that somebody has open, examined in one step
+  static constexpr size_t kMaxExamined = 1000;  ///< orphans that somebody has open, examined in one step
 
   /// Does one bounded step. False: there are none, or more that are held than one step looks at.
   bool step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed);

@@ -33,9 +33,9 @@ class Step {
         number_(number),
         transaction_(transaction),
         freed_(freed),
-        gives_(*snapshots.with_number(number)),
-        above_(snapshots.domains_above(transaction.store(), InodeId{gives_.directory()})) {
-    const InodeId directory{gives_.directory()};
+        deleted_(*snapshots.with_number(number)),
+        above_(snapshots.domains_above(transaction.store(), InodeId{deleted_.directory()})) {
+    const InodeId directory{deleted_.directory()};
     for (const auto& [other, snapshot] : snapshots.all()) {
       if (other >= number) break;
       if (snapshot.deleting()) continue;
@@ -57,7 +57,7 @@ class Step {
     if (all) {
       transaction_.remove(keys::snapshot(number_));
     } else {
-      transaction_.put_message(keys::snapshot(number_), gives_);
+      transaction_.put_message(keys::snapshot(number_), deleted_);
     }
   }
 
@@ -85,8 +85,8 @@ class Step {
     } else if (extent) {
       drop_reference(transaction_, Reader::parse<proto::StoredExtent>(*saved.value), freed_);
     }
-    gives_.set_kept_records(gives_.kept_records() - std::min<uint64_t>(gives_.kept_records(), 1));
-    gives_.set_kept_bytes(gives_.kept_bytes() - std::min(gives_.kept_bytes(), length));
+    deleted_.set_kept_records(deleted_.kept_records() - std::min<uint64_t>(deleted_.kept_records(), 1));
+    deleted_.set_kept_bytes(deleted_.kept_bytes() - std::min(deleted_.kept_bytes(), length));
   }
 
   /// The newest older snapshot that needs the record.
@@ -105,7 +105,7 @@ class Step {
   const uint64_t number_;
   Transaction& transaction_;
   FreedStripes& freed_;
-  proto::StoredSnapshot gives_;
+  proto::StoredSnapshot deleted_;
   const std::vector<InodeId> above_;  ///< directories that have snapshots and lie above its own
   /// Older ones, and those that may contain what is in this one: their directories lie above its own, or below.
   std::set<uint64_t> any_, kin_;

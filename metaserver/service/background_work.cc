@@ -18,7 +18,7 @@ constexpr sight::Site kExpireSessions{"metaserver.expire_sessions"};
 constexpr sight::Site kExpireQuarantine{"metaserver.expire_quarantine"};
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
 /// Pause between two steps of a pass over all files.
-constexpr Duration kLookPause = std::chrono::milliseconds(50);
+constexpr Duration kStepPause = std::chrono::milliseconds(50);
 constexpr Duration kPassPause = std::chrono::minutes(10);  ///< pause between two passes
 /// Between steps, and between passes, over the chunks that cannot be read.
 constexpr Duration kHealthStepPause = std::chrono::milliseconds(10), kHealthPause = std::chrono::seconds(1);
@@ -102,7 +102,7 @@ Context BackgroundWork::context() const {
 
 asio::awaitable<void> BackgroundWork::look_at_layouts_forever() {
   bool more = false;
-  while (co_await tasks_.sleep_for(more ? kLookPause : kPassPause))
+  while (co_await tasks_.sleep_for(more ? kStepPause : kPassPause))
     more = state_.compactions.scan_step(Reader(state_.store),
                                         state_.inline_is_crowded(Transaction(state_.store)));
 }

@@ -42,10 +42,10 @@ class WindowDetector final : public Detector {
       double score = 0;
       TimePoint ended{};
     };
-    Scored last, before;  ///< its latest window, and the one before
-    TimePoint began{};    ///< start of the current run of odd windows
-    size_t row = 0;       ///< length of that run in windows
-    double together = 0;  ///< sum of their scores
+    Scored last, before;     ///< its latest window, and the one before
+    TimePoint began{};       ///< start of the current run of odd windows
+    size_t odd_windows = 0;  ///< length of that run in windows
+    double total_score = 0;  ///< sum of their scores
     bool stands = false;
     proto::Verdict verdict;
   };

@@ -36,8 +36,8 @@ class ReportDictionary {
   const Recorder& recorder_;
   const size_t most_bytes_;
   size_t bytes_ = 0;  ///< size of the names in the report being made
-  std::unordered_set<uint64_t> told_paths_, telling_paths_;
-  uint32_t told_states_ = 1, telling_states_ = 1;
+  std::unordered_set<uint64_t> reported_paths_, pending_paths_;
+  uint32_t reported_states_ = 1, pending_states_ = 1;
 };
 
 }  // namespace kintsugi::sight

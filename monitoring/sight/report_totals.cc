@@ -88,8 +88,8 @@ void ReportTotals::tell_edges(proto::SightReport& report) {
   };
   std::vector<Grown> grown;
   for (const EdgeTotals& edge : recorder_.live().edges().read()) {
-    const auto known = told_edges_.find(key_of(edge));
-    const ToldEdge told = known == told_edges_.end() ? ToldEdge{} : known->second;
+    const auto known = reported_edges_.find(key_of(edge));
+    const ReportedEdge told = known == reported_edges_.end() ? ReportedEdge{} : known->second;
     if (edge.count == told.count) continue;
     const auto count = static_cast<double>(edge.count - told.count);
     const double usual = static_cast<double>(edge.sum_q8 - told.sum_q8) / 256 / count;  // log2 of nanoseconds
@@ -105,7 +105,7 @@ void ReportTotals::tell_edges(proto::SightReport& report) {
     fill(told, edge);
     bytes += told.ByteSizeLong() + kEntryBytes;
     // As if it were delivered: a report that is lost is made up for when the edge grows again.
-    told_edges_[key_of(edge)] = {.count = edge.count, .sum_q8 = edge.sum_q8};
+    reported_edges_[key_of(edge)] = {.count = edge.count, .sum_q8 = edge.sum_q8};
   }
 }
 

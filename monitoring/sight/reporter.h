@@ -77,8 +77,8 @@ class Reporter {
 
   uint64_t sequence_ = 0;
   bool all_live_ = true;  ///< the next report contains all open work: the first one, and on request
-  std::vector<uint64_t> told_begun_;  ///< index: role; begun tasks, as last reported
-  int64_t ended_told_ = 0, ended_telling_ = 0;
+  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks, as last reported
+  int64_t ended_reported_ = 0, ended_pending_ = 0;
   ReportDictionary dictionary_;
   ReportTotals totals_;
   ReportSamples samples_;

@@ -118,11 +118,11 @@ Slowdowns::Blames Slowdowns::blames(const model::Snapshot& snapshot, const Proce
     for (const auto& [node, waits] : waits_for) {
       Blame& blame = blames[node];
       blame.waiting += waits.waiting;
-      const double late = std::min(waits.excess, delayed * std::max(1.0, waits.waiting));
-      blame.late += late;
-      if (late <= blame.latest) continue;
-      blame.latest = late;
-      blame.latest_waiter = view->process();
+      const double starved = std::min(waits.excess, delayed * std::max(1.0, waits.waiting));
+      blame.starved += starved;
+      if (starved <= blame.most_starved) continue;
+      blame.most_starved = starved;
+      blame.most_starved_waiter = view->process();
     }
   }
   return blames;
@@ -200,14 +200,15 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
     const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
     if (remaining < kLeastBlame || blame.factor < kFactor || median(peers) >= kPeersFactor) continue;
     const double own = own_delay(node, blame, shares);
-    const double excused = std::min(blame.in, own + blame.late);
+    const double excused = std::min(blame.in, own + blame.starved);
     const double factor = 1 + (blame.factor - 1) * (blame.in - excused) / blame.in;
     if (remaining - excused < kLeastBlame || factor < kFactor) {
       if (starved_.count(node, blame.told, starved) >= kWindows)
-        short_of_processor.push_back({.process = own >= blame.latest ? node.first : blame.latest_waiter,
-                                      .waited_too_long = blame.in,
-                                      .excused = excused,
-                                      .since = snapshot.taken - kRound * starved.windows[node]});
+        short_of_processor.push_back(
+            {.process = own >= blame.most_starved ? node.first : blame.most_starved_waiter,
+             .waited_too_long = blame.in,
+             .excused = excused,
+             .since = snapshot.taken - kRound * starved.windows[node]});
       continue;
     }
     const int windows = slow_.count(node, blame.told, slow);

@@ -59,13 +59,13 @@ class Slowdowns {
   };
   struct Blame {
     double in = 0, out = 0, factor = 1;
-    double waiting = 0;          ///< mean number of tasks that wait for it
-    double late = 0;             ///< part of `in` that a lack of processor of the waiting tasks may explain
-    double latest = 0;           ///< largest contribution of one process to `late`
-    uint64_t latest_waiter = 0;  ///< the process with that contribution
-    TimePoint window_began{};    ///< start of the earliest window that counts here
-    double worst = 0;            ///< largest excess of a single kind of wait
-    TimePoint told{};            ///< arrival of the newest window that counts here
+    double waiting = 0;       ///< mean number of tasks that wait for it
+    double starved = 0;       ///< part of `in` that a lack of processor of the waiting tasks may explain
+    double most_starved = 0;  ///< largest contribution of one process to `starved`
+    uint64_t most_starved_waiter = 0;  ///< the process with that contribution
+    TimePoint window_began{};          ///< start of the earliest window that counts here
+    double worst = 0;                  ///< largest excess of a single kind of wait
+    TimePoint told{};                  ///< arrival of the newest window that counts here
     uint64_t waiter = 0;
     uint32_t state = 0;
     size_t waiters = 0;
