@@ -21,7 +21,7 @@ namespace {
 /// Nobody should start it again by itself: it would join anew, or end the process that ended it.
 constexpr int kExitUnwanted = 3;
 
-/// Those that are found by the machine unless they are given.
+/// Memory sizes that follow from the machine's memory unless they are given.
 struct MemorySettings {
   uint32_t daemons_on_machine = 1;
   std::optional<uint64_t> buffers, cache;

@@ -71,7 +71,8 @@ void CacheReport::delivered(const proto::HeartbeatRequest& request) {
   for (const proto::CacheChange& change : request.cache_changes()) {
     const ChunkId id{StripeId(change.stripe_id()), change.index()};
     unconfirmed_.erase(id);
-    // The chunk stays in candidates_ until the next fill(): a change while the heartbeat was on its way must be reported, too.
+    // The chunk stays in candidates_ until the next fill(): a change while the heartbeat was on its way must be
+    // reported, too.
     if (!change.cached() && change.heat() < kColdHeat) {
       reported_.erase(id);
     } else {

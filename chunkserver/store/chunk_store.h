@@ -57,7 +57,7 @@ class ChunkStore {
   /// Waits for everything that is under way, and unlocks the disks. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
 
-  /// Whose disks these are; made at the first start.
+  /// The owner of the disks; made at the first start.
   const Identity& identity() const { return disks_.identity(); }
   /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number) {

@@ -54,7 +54,7 @@ class StoreDisks {
   /// Lets another process have the disks. REQUIRES: the tasks have ended.
   void unlock();
 
-  /// Whose disks these are; made at the first start.
+  /// The owner of the disks; made at the first start.
   const Identity& identity() const { return identity_; }
   /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number);

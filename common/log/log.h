@@ -16,7 +16,7 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 /// Lines below this level are dropped. Default: kInfo.
 void set_level(Level level);
 
-/// Who waits for a log file's disk.
+/// Whether the caller waits for the log file's disk.
 enum class Writing {
   kAtOnce,  ///< the calling thread writes the line before the call returns
   /// A thread of the log writes the lines. When 1,024 lines wait for it, further ones are dropped and counted. Not

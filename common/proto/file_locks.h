@@ -30,7 +30,7 @@ class FileLocks {
   bool any_of_others(InodeId inode, uint64_t session) const;
   /// Forgets what the session has of the inode.
   void forget(InodeId inode, uint64_t session);
-  /// Those of one session, of all inodes or of one.
+  /// The locks of one session, of all inodes or of one.
   std::vector<proto::HeldLock> of(uint64_t session) const;
   std::vector<proto::HeldLock> of(uint64_t session, InodeId inode) const;
   size_t count() const { return count_; }

@@ -48,7 +48,8 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }
   TimePoint last_used() const { return last_used_; }
-  /// Whose answers came a second time since this was asked last; some of them when they were very many.
+  /// The methods whose answers came a second time since the last call of this function; only some of them if there
+  /// were very many.
   std::vector<Method> take_repeated() { return std::exchange(repeated_, {}); }
   /// Closes as soon as no call is in flight: at once, or when the last one ends.
   void retire();

@@ -28,7 +28,7 @@ class TurnPlace {
     return longest_;
   }
 
-  /// That of the calling thread.
+  /// The place of the calling thread.
   static TurnPlace& here() { return here_; }
 
  private:

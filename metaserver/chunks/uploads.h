@@ -5,7 +5,7 @@
 ///
 /// Why no chunk that may still be committed is ever collected: the chunks of a sealed stripe are named by its record,
 /// and a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued.
-/// That an upload has ended is remembered in memory, an abort also in the store until its tickets have expired: a late
+/// The end of an upload is remembered in memory, an abort also in the store until its tickets have expired: a late
 /// or repeated request does not bring its stripes back.
 #pragma once
 

@@ -38,7 +38,7 @@ class ServerNames {
     std::string claimed;  ///< name without "#number"
     Standing standing = Standing::kLiving;
   };
-  /// Who claims a name, by number; those that were removed do not.
+  /// The servers that claim a name, by number; removed servers claim none.
   struct Claims {
     std::set<std::pair<uint32_t, ServerId>> servers;
     ServerId holder;  ///< the server that bears the name

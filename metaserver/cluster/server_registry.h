@@ -1,4 +1,4 @@
-/// Who is in the cluster and who is alive.
+/// The servers of the cluster, and which of them are alive.
 #pragma once
 
 #include <map>

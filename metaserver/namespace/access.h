@@ -1,4 +1,4 @@
-/// Who may do what with an inode: the rules of common/posix with what is stored.
+/// Access checks of inodes: the rules of common/posix with what is stored.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class Quotas {
   /// only counted.
   Status account(Transaction& transaction, bool enforced = true) const;
 
-  /// Those that limit what is at an inode, the nearest first.
+  /// The quotas that limit what is at an inode, the nearest first.
   static Result<proto::GetQuotasResponse> at(const Transaction& transaction, InodeId id);
   static proto::ListQuotasResponse list(const Reader& reader, uint64_t after, uint32_t limit);
 

@@ -62,7 +62,7 @@ class Snapshots {
                 uint64_t first_unused) const;
   /// It cannot be read any more, and SnapshotDeletion frees what it kept. kNotFound.
   Status remove(Transaction& transaction, std::string_view path, std::string_view name) const;
-  /// Those of the directory; of all when `path` is empty.
+  /// The snapshots of the directory; of all directories when `path` is empty.
   Result<proto::ListSnapshotsResponse> list(const Reader& reader, std::string_view path) const;
 
   // ---- what is readable
@@ -71,7 +71,7 @@ class Snapshots {
     uint32_t slot = 0;
     int64_t created_ns = 0;
   };
-  /// Of this very directory, by name.
+  /// All snapshots of this very directory, or the one with the name.
   std::vector<Named> of(InodeId directory) const;
   std::optional<Named> find(InodeId directory, std::string_view name) const;
   /// The number of the snapshot with this slot, its directory and its name; none: it was deleted.
@@ -83,7 +83,8 @@ class Snapshots {
 
   /// Null when there is none. Valid until a transaction is followed.
   const proto::StoredSnapshot* with_number(uint64_t number) const;
-  /// Those of directories at or below one: where each can be read, by number; those that are being deleted, too.
+  /// The snapshots of directories at or below one, by number, and where each can be read; including those that are
+  /// being deleted.
   std::map<uint64_t, std::string> below(const Reader& reader, InodeId directory) const;
 
   // ---- what names may do

@@ -25,12 +25,13 @@ class StripeHealth {
   /// One step of a pass. False: the pass has ended.
   bool step(const Reader& reader);
 
-  /// Of the last pass, or of the one that runs as soon as that has found more. `not_reported` is not filled in.
+  /// The counts of the last pass, or of the running one as soon as that has found more. `not_reported` is not filled
+  /// in.
   const proto::StripeHealth& counts() const { return counts_; }
 
  private:
   void begin();
-  /// Those of the present source that come after `after_`, at most kChunksOfAStep.
+  /// The chunks of the current source that come after `after_`, at most kChunksOfAStep.
   std::vector<ChunkId> next_chunks(const Reader& reader) const;
   void look_at(const Reader& reader, ChunkId chunk);
   void publish();

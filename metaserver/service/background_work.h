@@ -24,7 +24,7 @@ class BackgroundWork {
 
  private:
   using Step = std::function<bool(Transaction&, FreedStripes&)>;
-  /// Of work for which nobody waits.
+  /// The context of work for which nobody waits.
   Context context() const;
   /// Repeats steps of work, each a transaction, until none is left, and looks for more after a pause.
   asio::awaitable<void> step_forever(Step step);

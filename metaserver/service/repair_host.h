@@ -1,4 +1,4 @@
-/// Whoever has what a metaserver finds lost repaired.
+/// The interface to the party that has lost chunks repaired: the metaserver tells it what it finds lost.
 #pragma once
 
 #include <string>

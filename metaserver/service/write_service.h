@@ -29,7 +29,7 @@ class WriteService {
   asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                        proto::CopyExtentsResponse& response);
 
-  /// Of a write that was carried out before: how the files are now.
+  /// The answer to a repeated write that was carried out before: how the files are now.
   asio::awaitable<Status> answer_repeated(Context context, const proto::WriteExtentsRequest& request,
                                           proto::WriteExtentsResponse& response);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,

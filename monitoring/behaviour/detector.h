@@ -64,7 +64,7 @@ class Detector {
   /// The alarms that stand: raised, kept and cleared by what was added until now.
   std::vector<proto::Verdict> alarms(TimePoint now);
   std::vector<Learnt> learnt() const;
-  /// Of the executions judged so far, how many had a probability of being an anomaly in each tenth.
+  /// How many of the executions judged so far had a probability of being an anomaly in each tenth.
   const std::array<uint64_t, 10>& probabilities() const { return probabilities_; }
   size_t modules() const { return modules_.size(); }
 

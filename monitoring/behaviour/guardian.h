@@ -63,7 +63,7 @@ class RecentExecutions {
   size_t off() const { return static_cast<size_t>(__builtin_popcount(off_)); }
   bool enough() const { return far() >= kFarNeeded || off() >= kOffNeeded; }
   bool calm() const { return far() <= kFarCleared && off() <= kOffCleared; }
-  /// That normal executions look like this or worse, when each is far off, or off, with these chances.
+  /// The probability that normal executions look like this or worse, when each is far off, or off, with these chances.
   double chance(double far_chance, double off_chance) const;
 
  private:

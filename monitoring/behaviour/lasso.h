@@ -26,11 +26,11 @@ class Moments {
   size_t terms() const { return static_cast<size_t>(sums_.rows()) - 2; }
   /// The sum of the weights.
   double rows() const { return sums_(0, 0); }
-  /// Of the products of [1, terms…, target].
+  /// The sums of the products of [1, terms…, target].
   const Eigen::MatrixXd& sums() const { return sums_; }
-  /// Of the target about its mean.
+  /// The sum of squares of the target about its mean.
   double total_squares() const;
-  /// Of target − (intercept + terms · coefficients).
+  /// The sum of squares of target − (intercept + terms · coefficients).
   double residual_squares(const Eigen::VectorXd& coefficients, double intercept) const;
 
  private:

@@ -56,7 +56,7 @@ class ObservationModel {
   double off_chance() const { return off_chance_; }
   double inside_error() const { return inside_error_; }
   const ErrorDensity& inside() const { return *inside_; }
-  /// Of the inputs it learnt from.
+  /// The inputs it learnt from.
   const std::vector<Range>& ranges() const { return beyond_.ranges(); }
   /// With a section of its own for what lies in [low, high] of an input. How errors are distributed is kept.
   ObservationModel with_region(size_t input, double low, double high, const Samples& samples) const;

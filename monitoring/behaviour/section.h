@@ -61,7 +61,7 @@ class Section {
   /// The simplest of the forms that fit as well as the best one, those that are not steep before those that are.
   /// REQUIRES: samples not empty, no NaN.
   static Section fit(const Samples& samples, const FitSettings& settings);
-  /// Of the same form and penalty, to other samples.
+  /// A section of the same form and penalty, fitted to other samples.
   Section refit(const Samples& samples) const;
 
   /// In the observation's own unit. REQUIRES: as many inputs as were fitted.

@@ -36,7 +36,7 @@ class Alarms {
 
   /// The worst first.
   std::vector<proto::Verdict> standing() const;
-  /// Those that were cleared, the newest first.
+  /// The cleared alarms, the newest first.
   const std::deque<proto::Verdict>& history() const { return history_; }
 
   struct Totals {

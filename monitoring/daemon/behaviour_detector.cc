@@ -6,7 +6,8 @@
 namespace kintsugi::monitoring {
 namespace {
 
-/// Who lacked a processor in this time took longer than inputs say, for a reason that is none of theirs.
+/// A process that lacked a processor in this time took longer than its inputs explain, for a reason outside of its
+/// code.
 constexpr Duration kLately = std::chrono::seconds(15);
 constexpr double kLateShare = 0.1;  ///< share of the time in which it had something to do
 constexpr Duration kForget = std::chrono::minutes(1);

@@ -51,7 +51,7 @@ class Monitor {
   static constexpr Duration kStoodStill = std::chrono::seconds(3);
   /// After a standstill, nothing is judged until every process has had this time to report again.
   static constexpr Duration kListenAgain = std::chrono::seconds(5);
-  // Of one answer, which has to fit into a frame.
+  // Limits of one answer, which has to fit into a frame.
   static constexpr int kMostProcessLines = 1000;
   static constexpr size_t kMostVerdictBytes = 768 << 10;
   /// Records and snapshots that wait for the disk.

@@ -5,7 +5,7 @@
 namespace kintsugi::monitoring {
 namespace {
 
-/// Who lacked a processor in this time measures times that say nothing of its disks and links.
+/// A process that lacked a processor in this time measures times that say nothing about its disks and links.
 constexpr Duration kLately = std::chrono::seconds(10);
 
 double transitions(const model::WorkerModel& window) {
@@ -141,7 +141,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
       const auto earlier = before->second.waited.find(role);
       waited = earlier == before->second.waited.end() ? 1 : earlier->second + 1;
       if (transitions(window) < kEnough && waited < kLongest) {
-        // Who has little to do is judged by more of it, later.
+        // A worker with little to do is judged later, when it has done more.
         now.by_role.insert_or_assign(role, began);
         continue;
       }

@@ -16,7 +16,7 @@ namespace kintsugi::monitoring {
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
                                              std::span<const model::ServerLife> servers);
 
-/// Those of all verdicts, the slowest first.
+/// The slow servers of all verdicts, the slowest first.
 std::vector<proto::SlowServer> slow_servers(std::span<const proto::Verdict> verdicts,
                                             std::span<const model::ServerLife> servers);
 

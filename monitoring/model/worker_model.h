@@ -36,15 +36,15 @@ struct EdgeModel {
   EdgeModel& operator-=(const EdgeModel& earlier);
   bool operator==(const EdgeModel&) const = default;
 
-  /// Of log2(sojourn in ns); 0 when nothing was counted.
+  /// The mean and deviation of log2(sojourn in ns); 0 when nothing was counted.
   double mean() const;
   double deviation() const;
 };
 
 class WorkerModel {
  public:
-  /// Of several models merged, the transitions with the smallest keys stay: which ones does not depend on the order of
-  /// merging.
+  /// When several models are merged, the transitions with the smallest keys stay: which ones does not depend on the
+  /// order of merging.
   static constexpr size_t kMaxEdges = 65'536;
   using Key = std::pair<uint64_t, uint64_t>;  ///< (from, to)
 
@@ -62,7 +62,7 @@ class WorkerModel {
 
   const std::map<Key, EdgeModel>& edges() const { return edges_; }
   uint64_t dropped() const { return dropped_; }
-  /// Of all transitions out of `from`, the share that went to `to`; 0 when there were none.
+  /// The share of all transitions out of `from` that went to `to`; 0 when there were none.
   double probability(uint64_t from, uint64_t to) const;
   uint64_t out_of(uint64_t from) const;
   std::vector<uint64_t> states() const;

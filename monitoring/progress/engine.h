@@ -1,4 +1,4 @@
-/// Who holds everybody up: from one snapshot of all processes to verdicts that name a process, a region of code and a
+/// The search for culprits: from one snapshot of all processes to verdicts that name a process, a region of code and a
 /// line.
 ///
 /// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. Who stands still,

@@ -25,7 +25,7 @@ class ReportDictionary {
   void tell(proto::SightReport& report, const ReportedPlaces& places);
   /// The report, with all its names, has come to where it was sent.
   void delivered();
-  /// Whoever gets the next report knows no names.
+  /// The receiver of the next report knows no names.
   void forget();
 
  private:

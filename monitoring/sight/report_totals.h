@@ -17,7 +17,7 @@ class ReportTotals {
 
   /// `all`: beside devices, peers, transitions and waits.
   void tell(proto::SightReport& report, int64_t now, bool all);
-  /// Whoever gets the next report knows no totals.
+  /// The receiver of the next report knows no totals.
   void forget() { reported_edges_.clear(); }
 
  private:

@@ -15,7 +15,7 @@
 
 namespace kintsugi::sight {
 
-/// Who reports.
+/// The identity of the reporting process.
 struct Reporting {
   std::string kind;        ///< metaserver, chunkserver, repair-manager, client, mount, monitor
   std::string name;        ///< name for people; empty: none
@@ -50,7 +50,7 @@ class Reporter {
   proto::SightReport make(TimePoint now, WallTime wall, proto::SightLoop loop = {},
                           proto::SightSystem system = {});
   void delivered(const proto::SightReportAnswer& answer);
-  /// Whoever gets the next report has seen none before.
+  /// The receiver of the next report has seen none before.
   void forget();
 
  private:

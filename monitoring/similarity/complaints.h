@@ -1,5 +1,6 @@
-/// Whose messages are damaged, missing, or come twice, by what their receivers count. Nobody waits for long for such a
-/// message, so that no wait names it: a reader takes another server, a caller has its answer already. Not thread-safe.
+/// Processes whose messages are damaged, missing, or come twice, by what their receivers count. Nobody waits for long
+/// for such a message, so that no wait names it: a reader takes another server, a caller has its answer already. Not
+/// thread-safe.
 #pragma once
 
 #include <map>

@@ -20,7 +20,7 @@ Normal normal_of(const Edge& edge, double least) {
   return {.mean = edge.mean, .deviation = std::max(edge.deviation(), least)};
 }
 
-/// That a state was left this often without a way out that has this probability, by chance.
+/// The probability that a state was left this often without ever taking a way out that has this probability.
 double chance_without(double left, double probability) {
   return probability >= 1 ? 0 : std::exp(left * std::log1p(-probability));
 }
@@ -76,7 +76,7 @@ class Pair {
   }
 
  private:
-  /// That `lacks` never took the edge is no chance.
+  /// It is no coincidence that `lacks` never took the edge.
   static bool lack_tells(const Model& has, const Edge& edge, const Model& lacks) {
     const double left = lacks.left(edge.transition.from);
     return edge.count >= Support::kFew && left >= Support::kLeftOften &&

@@ -40,9 +40,10 @@ struct Support {
   static constexpr double kUnlikely = 0.01;
 };
 
-/// Of the time of one transition that both models have.
+/// The difference of the times of one transition that both models have.
 double time_difference(const Edge& a, const Edge& b, Form form);
-/// Of the ways out of a state that both models left: the squared differences of the probabilities, summed.
+/// The difference of the ways out of a state that both models left: the squared differences of the probabilities,
+/// summed.
 double exit_difference(const Model& a, const Model& b, uint64_t state);
 
 /// All summands that are above 0; their sum is the difference. `noise` may be null.

@@ -66,9 +66,9 @@ class Model {
   double count_ = 0;
 };
 
-/// Of times in nanoseconds the logarithm to base 2, as reports hold them. `state_of` gives each number of a state in
-/// the report the number that means the same everywhere, or 0 for those to leave out. Edges with impossible counts are
-/// left out.
+/// A model of the logarithms to base 2 of times in nanoseconds, as reports hold them. `state_of` gives each number of
+/// a state in the report the number that means the same everywhere, or 0 for those to leave out. Edges with impossible
+/// counts are left out.
 Model model_of(std::span<const proto::SightEdge* const> edges,
                const std::unordered_map<uint32_t, uint64_t>& state_of);
 

@@ -68,7 +68,7 @@ class OddWindows {
   static constexpr size_t kShown = 5;
   static constexpr double kOdd = 4;  ///< a window with a higher score does not change what is usual
   static constexpr size_t kReferences = 60;
-  /// Of a transition: beyond this quantile, and an octave more, is the excess.
+  /// The excess of a transition is what lies beyond this quantile of its times, and an octave more.
   static constexpr double kUsual = 0.998;
   static constexpr double kFew =
       100;  ///< if there are fewer stays, the longest of them defines what is usual

@@ -1,4 +1,4 @@
-/// Who is to blame for a failed attempt, and is to be avoided by the next ones.
+/// The servers to blame for a failed attempt, which the next attempts avoid.
 #pragma once
 
 #include "common/base/status.h"

@@ -1,5 +1,5 @@
-/// Who helps: m-PPR's greedy choice of helpers, and its weights (Mitra 2016, section 4.5, algorithm 5, equations 4.2
-/// and 4.3).
+/// The choice of helpers: m-PPR's greedy choice of helpers, and its weights (Mitra 2016, section 4.5, algorithm 5,
+/// equations 4.2 and 4.3).
 ///
 /// To the weights of the equations we add what Mitra 2016 asks for elsewhere. Slow servers come later ("tail
 /// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three more

@@ -15,7 +15,8 @@ struct LostRange : ChunkRange {
   std::vector<ServerId> holders;  ///< servers that hold the chunks of the stripe
 };
 
-/// That range of the stripe's chunk. REQUIRES: the stripe has placements, with read capabilities, of all its chunks.
+/// The range [begin, end) of the stripe's chunk. REQUIRES: the stripe has placements, with read capabilities, of all
+/// its chunks.
 LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end);
 
 struct TreeWishes {

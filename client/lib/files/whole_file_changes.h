@@ -9,7 +9,7 @@
 
 namespace kintsugi::client {
 
-/// Those that have to do with what is written are exclusive (ChangeTurns): they begin once no layer is under way, and
+/// Changes that concern written data are exclusive (ChangeTurns): they begin once no layer is under way, and
 /// nothing is written out beside them.
 class WholeFileChanges {
  public:

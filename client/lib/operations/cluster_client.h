@@ -63,7 +63,7 @@ class ClusterClient {
     return request;
   }
 
-  /// Those of Client.
+  /// The operations of Client.
   void cancel();
   asio::awaitable<void> stop();
 

@@ -17,8 +17,8 @@ class DirectoryRules {
   /// Without limits: the directory has no quota any more.
   asio::awaitable<Status> set_quota(std::string path, std::optional<uint64_t> max_bytes,
                                     std::optional<uint64_t> max_files);
-  /// Those that limit what is at a path, the nearest first; those that limit what is at an inode (`within`: as a part
-  /// of that work).
+  /// The quotas that limit what is at a path, the nearest first; with an inode, the quotas that limit what is at the
+  /// inode (`within`: as a part of that work).
   asio::awaitable<Result<proto::GetQuotasResponse>> quotas_at(std::string path);
   asio::awaitable<Result<proto::GetQuotasResponse>> quotas_of(uint64_t inode,
                                                               std::optional<Context> within = {});
@@ -28,7 +28,7 @@ class DirectoryRules {
   /// Everything below the directory as it is now can be read below PATH/.snapshots/NAME until the snapshot is deleted.
   asio::awaitable<Status> create_snapshot(std::string path, std::string name);
   asio::awaitable<Status> delete_snapshot(std::string path, std::string name);
-  /// Those of a directory, or of all when `path` is empty; the oldest first.
+  /// The snapshots of a directory, or of all when `path` is empty; the oldest first.
   asio::awaitable<Result<proto::ListSnapshotsResponse>> list_snapshots(std::string path = "");
 
   /// What is removed below the directory can be restored for so long; zero: it is gone at once.

@@ -1,4 +1,4 @@
-/// Who asks for an operation, and the names of what is asked for.
+/// The caller of an operation, and the types that name inodes and handles.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ inline constexpr NodeId kRootNode = 1;
 /// the same to the process that replaces this one.
 using Handle = uint64_t;
 
-/// Who holds a lock: opaque, the kernel's.
+/// The owner of a lock: an opaque number of the kernel.
 using LockOwner = uint64_t;
 
 /// How long the kernel may believe an answer without asking again. 0: not at all.
@@ -45,7 +45,8 @@ class Interrupt {
   bool abandoned_ = false;
 };
 
-/// Who asks. It lives until the operation's coroutine has returned, whether its answer was still wanted or not.
+/// The caller of an operation. It lives until the operation's coroutine has returned, whether its answer was still
+/// wanted or not.
 struct Caller {
   Context context;  ///< The operation is a task of its own; this is its context.
   uint32_t uid = 0;

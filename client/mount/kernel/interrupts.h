@@ -6,7 +6,7 @@
 
 namespace kintsugi::mount {
 
-/// Who can answer a request early.
+/// The interface to answer a request before its operation has ended.
 class EarlyAnswers {
  public:
   /// Answers EINTR; the handler goes on.

@@ -1,4 +1,4 @@
-/// Who of two depends on the other: whoever is ahead waits for who is behind.
+/// Which of two tasks depends on the other: the one that is ahead waits for the one that is behind.
 #pragma once
 
 #include <cstdint>

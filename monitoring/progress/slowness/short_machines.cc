@@ -25,7 +25,7 @@ struct Sufferer {
   ProcessorShares::Share share;
 };
 
-/// Those of a machine, who suffers most first.
+/// The processes of a machine that suffer, worst first.
 std::vector<Sufferer> sufferers(const std::string& machine, TimePoint since, const ProcessorShares& shares,
                                 const std::map<uint64_t, const model::ProcessView*>& views) {
   std::vector<Sufferer> found;

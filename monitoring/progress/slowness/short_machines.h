@@ -1,4 +1,4 @@
-/// Who lacks a processor: one process beside others that have theirs, or all of a machine.
+/// Processes that lack a processor: one process beside others that have theirs, or all of a machine.
 #pragma once
 
 #include <vector>

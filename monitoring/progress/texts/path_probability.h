@@ -1,4 +1,4 @@
-/// Who depends on whom by the probabilities of going from one state to the other (Laguna et al. 2015, table 1).
+/// Dependences between tasks by the probabilities of going from one state to the other (Laguna et al. 2015, table 1).
 #pragma once
 
 #include <cstdint>

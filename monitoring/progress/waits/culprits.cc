@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kLongestChain = 64;
 constexpr uint32_t kNone = ~0u;
 
-/// Of a way to the culprit.
+/// One step on a path to the culprit.
 struct Step {
   uint32_t towards = kNone;
   uint32_t distance = 0;

@@ -1,4 +1,4 @@
-/// Who holds everybody up: the vertices of the wait graph that wait for nobody, with all who wait for them.
+/// The culprits: the vertices of the wait graph that wait for nobody, with all tasks that wait for them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// Who does not hear whom: what is to blame when a callee shows nothing of a request.
+/// Processes whose messages do not reach each other: what is to blame when a callee shows nothing of a request.
 ///
 /// A request may be missing at its callee because that serves nobody, because nothing comes through between the two,
 /// or because one message was lost. Who else is answered by the callee meanwhile tells these apart. Requests that were

@@ -17,7 +17,7 @@ using proto::Verdict;
 
 constexpr int kMostNames = 16;
 constexpr size_t kMostVerdicts = 32;
-/// Of the first culprit's waiters, that another needs to be named beside it.
+/// The share of the first culprit's waiters that another culprit needs to be named beside it.
 constexpr double kLeastShare = 0.1;
 
 bool is_client(const std::string& kind) {

@@ -1,4 +1,4 @@
-/// Who waits for whom: tasks, processes, devices and links of all processes as one graph, from the targets that waits
+/// The graph of waits: tasks, processes, devices and links of all processes as one graph, from the targets that waits
 /// name.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace kintsugi::sight {
 
 namespace {
 
-/// Whoever sees the field sees all that was written before it.
+/// A reader that sees the field also sees all that was written before it.
 uint64_t acquire(const uint64_t& field) {
   return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(field)).load(std::memory_order_acquire);
 }
