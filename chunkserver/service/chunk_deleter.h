@@ -76,8 +76,8 @@ class ChunkDeleter final : private WriteListener {
   TimePoint retry_at_{};  ///< when the failed orders are tried again
   /// When each running delete began, by the number of its order.
   std::map<uint64_t, TimePoint> under_way_;
-  std::set<uint32_t>
-      hung_disks_;      ///< positions of disks that hung when one of their chunks was to be deleted
+  /// Positions of disks that hung when one of their chunks was to be deleted.
+  std::set<uint32_t> hung_disks_;
   size_t held_up_ = 0;  ///< further running deletes, which have taken longer than kHeldUpAfter
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;

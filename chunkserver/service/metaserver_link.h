@@ -18,7 +18,7 @@ namespace kintsugi::chunkserver {
 struct LinkOptions {
   runtime::Endpoint metaserver;
   std::string address;  ///< address at which others reach this server
-  std::string name;     ///< what people call it; empty: its address
+  std::string name;     ///< name for people; empty: its address
   std::string rack;
   std::string http_address;
   /// Reported to the metaserver, so that repair plans respect it; 0: no limit.

@@ -34,7 +34,7 @@ enum class Code : uint8_t {
   kIsDirectory = 14,
   kLimitExceeded = 15,  ///< a named limit was reached
   kInternal = 16,
-  kNotPermitted = 17,  ///< only the owner or root may
+  kNotPermitted = 17,  ///< only the owner or root may do this
   kAccessDenied = 18,  ///< the mode or the access list of the file forbids it
   kNameTooLong = 19,
   kTooManyLinks = 20,

@@ -96,7 +96,7 @@ class Settings {
     /// Receives one text, or all elements of a list.
     std::function<Status(const std::vector<std::string>&)> set;
     std::function<std::string()> show;  ///< the value as TOML
-    std::string range{};                ///< what values are accepted, for people; empty: all of the kind
+    std::string range{};                ///< accepted values, for people; empty: all of the type
     std::string default_text{};
     bool required = false, given = false, when_made = false;
     std::string flag() const;

@@ -63,7 +63,7 @@ struct Shell {
   const rpc::Secret& secret;
   http::HttpServer& http;      ///< serves /healthz, /metrics and /debug/settings; a daemon adds its own pages
   metrics::Metrics& metrics;   ///< holds those of the process; a daemon adds its own
-  std::string http_address{};  ///< where the pages are; empty when they are nowhere
+  std::string http_address{};  ///< address of the pages; empty: there are none
   Ending ending{};
 };
 

@@ -25,10 +25,10 @@ namespace runtime {
 enum class WaitKind : uint8_t {
   kNone = 0,     ///< the task runs, or could run
   kCall = 1,     ///< the answer of an RPC: target = the callee, target_span = the call's span
-  kReceive = 2,  ///< a frame of a stream that it opened: as kCall
+  kReceive = 2,  ///< a frame of a stream that the task opened; targets as for kCall
   kSend = 3,     ///< room in a stream that it opened: as kCall
-  kUpstream =
-      4,  ///< a handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's
+  /// A handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's span.
+  kUpstream = 4,
   kJoin = 5,      ///< its own children: target_span = its own span; need = how many of them, 0 = all
   kSibling = 6,   ///< another task of this process: target_span
   kResource = 7,  ///< slots, buffers, a lock with several holders

@@ -70,8 +70,8 @@ class OddWindows {
   static constexpr size_t kReferences = 60;
   /// The excess of a transition is what lies beyond this quantile of its times, and an octave more.
   static constexpr double kUsual = 0.998;
-  static constexpr double kFew =
-      100;  ///< if there are fewer stays, the longest of them defines what is usual
+  /// If there are fewer stays, the longest of them defines what is usual.
+  static constexpr double kFew = 100;
   /// What a state is held for that hardly anything is known of: 2^27 ns are 134 ms.
   static constexpr size_t kUnknownOctave = 27;
   static constexpr double kMostStays = 1e6;  ///< stays in a transition after which older ones count half

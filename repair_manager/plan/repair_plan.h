@@ -18,7 +18,7 @@ using PlanKind = proto::RepairRecord::Kind;
 /// A chunk that the plan makes.
 struct RepairTarget {
   uint32_t index = 0;
-  ServerId old_server;        ///< where the chunk is or was; none: nowhere
+  ServerId old_server;        ///< server that has or had the chunk; none: no server
   ServerId destination;       ///< none: the reading client
   runtime::Endpoint address;  ///< address of the destination
   uint64_t bytes = 0;         ///< bytes that arrive there: the chunk, or the range that is read
