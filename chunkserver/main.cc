@@ -21,7 +21,7 @@ namespace {
 /// Nobody should start it again by itself: it would join anew, or end the process that ended it.
 constexpr int kExitUnwanted = 3;
 
-/// Those that are found by the machine unless they are given.
+/// Memory sizes that follow from the machine's memory unless they are given.
 struct MemorySettings {
   uint32_t daemons_on_machine = 1;
   std::optional<uint64_t> buffers, cache;
@@ -109,8 +109,8 @@ class Daemon final : public daemon::Daemon {
   }
 
  private:
-  /// Ends the process when it should have stopped and a disk hangs: what is asked of such a disk may never return, and nothing
-  /// that was acknowledged waits for it.
+  /// Ends the process when it should have stopped and a disk hangs: what is asked of such a disk may never return, and
+  /// nothing that was acknowledged waits for it.
   asio::awaitable<void> wait_for_no_hung_disk(runtime::TaskGroup& patience) {
     while (co_await patience.sleep_for(kStopLimit)) {
       for (const DiskReport& disk : server_.store().disk_reports()) {
@@ -135,7 +135,7 @@ class Daemon final : public daemon::Daemon {
   daemon::Shell& shell_;
   const runtime::Endpoint metaserver_;
   ChunkServer server_;
-  Status started_;  ///< how the start ended
+  Status started_;  ///< outcome of the start
   std::optional<sight::Observer> observer_;
 };
 

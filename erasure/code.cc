@@ -123,7 +123,7 @@ Result<Code::Combination> Code::combine(std::span<const uint32_t> candidates,
   const uint32_t symbols = k() * rows();
   RowSpan span(symbols, symbols);
   Combination result;
-  std::vector<size_t> column_of;  // by independent row: its place among the symbols of the helpers
+  std::vector<size_t> column_of;  // index: independent row; its place among the symbols of the helpers
   for (const uint32_t chunk : candidates) {
     if (span.rank() == symbols) break;
     const uint32_t before = span.rank();

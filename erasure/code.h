@@ -28,7 +28,7 @@ namespace kintsugi::erasure {
 
 /// How to compute wanted chunks from others. It holds no data and does not refer to the Code: reuse it for every row.
 struct DecodePlan {
-  std::vector<uint32_t> helpers;  ///< the chunks to read; none is read in vain
+  std::vector<uint32_t> helpers;  ///< the chunks to read; each is needed
   std::vector<uint32_t> wanted;   ///< the chunks that decode() computes
   LinearMap map;                  ///< symbols of wanted x symbols of helpers
 
@@ -47,7 +47,7 @@ class Code {
   /// The one Code of these parameters; cells of any size share it. REQUIRES: parameters that Policy::parse accepts.
   static std::shared_ptr<const Code> get(const Policy& policy);
 
-  const Policy& policy() const { return policy_; }  ///< its cell_bytes mean nothing
+  const Policy& policy() const { return policy_; }  ///< its cell_bytes has no meaning
   uint32_t k() const { return policy_.k; }
   uint32_t m() const { return policy_.m; }
   uint32_t chunks() const { return policy_.chunks(); }
@@ -91,7 +91,7 @@ class Code {
 
   /// The helpers that compute some chunks, and their coefficients.
   struct Combination {
-    std::vector<uint32_t> helpers;  ///< in the order of the candidates
+    std::vector<uint32_t> helpers;  ///< chunk indexes, in the order of the candidates
     std::vector<uint8_t> matrix;    ///< symbols of wanted x symbols of helpers, row-major
   };
   /// Computes `wanted` from the first of `candidates` that suffice for all chunks. kUnavailable when they do not

@@ -16,7 +16,7 @@ std::vector<uint8_t> reed_solomon(uint32_t k, uint32_t m) {
   return generator;
 }
 
-uint8_t power_of_two(uint32_t exponent) {  // 2 generates the field's 255 units
+uint8_t power_of_two(uint32_t exponent) {  // 2 is a generator of the field's 255 units
   uint8_t power = 1;
   for (exponent %= 255; exponent > 0; --exponent)
     power = gf_mul(power, 2);

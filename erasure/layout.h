@@ -30,8 +30,9 @@ uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_o
 /// Bytes stored in chunk `index` (data or parity) of a stripe that holds `stripe_length` user bytes.
 uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index);
 
-/// Length of the longest of the `rows` sub-chunks of a chunk, each of which holds one sub-cell (cell_bytes / rows) of every
-/// cell: all bytes of the chunk are in sub-chunks of this length. With one row that is the chunk, whatever its cells.
+/// Length of the longest of the `rows` sub-chunks of a chunk, each of which holds one sub-cell (cell_bytes / rows) of
+/// every cell: all bytes of the chunk are in sub-chunks of this length. With one row that is the chunk, whatever its
+/// cells.
 uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes);
 
 /// User bytes of a full stripe whose chunks stay within `max_chunk_bytes`: whole rows as far as they fit.

@@ -46,7 +46,7 @@ class LinearMap {
   uint32_t rows_ = 0;
   uint32_t columns_ = 0;
   std::vector<uint8_t> coefficients_;
-  std::vector<int> copied_from_;  ///< by row: the column it is a plain copy of, or -1
+  std::vector<int> copied_from_;  ///< index: row; the column that it is a plain copy of, or -1
   std::vector<Group> groups_;     ///< all rows that are not copies
 };
 

@@ -55,7 +55,7 @@ std::optional<uint32_t> parse_cell_kib(std::string_view text) {
 struct Form {
   std::string_view code;
   Policy::Family family;
-  std::vector<std::string_view> counts;  // the things that the numbers count
+  std::vector<std::string_view> counts;  // what each number counts, for error messages
   std::string_view expected;
 };
 

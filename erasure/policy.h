@@ -21,8 +21,9 @@ namespace kintsugi::erasure {
 inline constexpr uint32_t kMaxChunks = 32;                    ///< k + m of every code
 inline constexpr uint32_t kCellGranularityBytes = 64 * 1024;  ///< cells are whole checksum blocks
 inline constexpr uint32_t kMaxCellBytes = 8 * 1024 * 1024;
-inline constexpr uint32_t kRotatedRows = 4;                    ///< sub-cells of a cell of a rotated code
-inline constexpr uint32_t kMaxRotatedCellBytes = 1024 * 1024;  ///< decoded as a whole: one buffer of a client
+inline constexpr uint32_t kRotatedRows = 4;  ///< sub-cells of a cell of a rotated code
+/// Largest cell of a rotated code: it is decoded as a whole, in one buffer of a client.
+inline constexpr uint32_t kMaxRotatedCellBytes = 1024 * 1024;
 inline constexpr uint32_t kMaxSymbols = kMaxChunks * kRotatedRows;
 
 struct Policy {

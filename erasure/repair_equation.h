@@ -23,7 +23,7 @@ struct RepairEquation {
     std::vector<uint8_t> coefficients;  ///< (lost.size() * rows) x own_rows.size(), row-major; no zero column
     bool operator==(const Term&) const = default;
   };
-  std::vector<Term> terms;  ///< in the order of the candidates
+  std::vector<Term> terms;  ///< one term a helper, in the order of the candidates
 
   /// Sub-chunks that are read from all helpers together.
   uint32_t symbols() const;

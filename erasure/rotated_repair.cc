@@ -40,7 +40,7 @@ std::vector<Way> ways_to(const Code& code, uint32_t lost_symbol, std::span<const
 }
 
 struct Search {
-  using Choice = std::array<uint32_t, kRotatedRows>;  // by row: a parity symbol
+  using Choice = std::array<uint32_t, kRotatedRows>;  // index: row; value: number of a parity symbol
 
   std::array<std::vector<Way>, kRotatedRows> ways;
   Choice chosen{}, best{};

@@ -35,7 +35,7 @@ RowSpan::RowSpan(uint32_t columns, uint32_t max_rows)
 
 void RowSpan::reduce() {
   const Products& table = products();
-  const size_t used = columns_ + pivots_.size();  // combinations reach no further
+  const size_t used = columns_ + pivots_.size();  // combinations use no columns behind it
   for (size_t i = 0; i < pivots_.size(); ++i) {
     const uint8_t factor = work_[pivots_[i]];
     if (factor == 0) continue;

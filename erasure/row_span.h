@@ -28,8 +28,9 @@ class RowSpan {
 
   uint32_t columns_;
   uint32_t max_rows_;
-  std::vector<uint8_t> basis_;    ///< rank x (columns + max_rows): a row, then its combination of added rows
-  std::vector<uint32_t> pivots_;  ///< by row of the basis: a column where it is one and later rows are zero
+  std::vector<uint8_t> basis_;  ///< rank x (columns + max_rows): a row, then its combination of added rows
+  /// Index: row of the basis; a column where that row is one and later rows are zero.
+  std::vector<uint32_t> pivots_;
   std::vector<uint8_t> work_;
 };
 

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using Verdicts = std::vector<proto::Verdict>;
-/// Who holds everybody up, by one method.
+/// The culprits that one method names.
 using Method = std::function<Verdicts(const model::Snapshot&)>;
 
 template <progress::Method method>

@@ -148,7 +148,7 @@ class Checker {
 
   const SumRange& range_;
   size_t nodes_ = 0;
-  std::map<uint32_t, uint64_t> helpers_;  ///< chunk, and for which slices of a period
+  std::map<uint32_t, uint64_t> helpers_;  ///< key: chunk; value: slices of a period for which it helps
   std::set<uint32_t> rebuilt_;
 };
 

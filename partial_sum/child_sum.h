@@ -32,7 +32,7 @@ class ChildSum {
   /// Breaks the stream, and with it the child's subtree.
   void close();
 
-  double network_seconds() const { return network_seconds_; }  ///< for which the child was waited for
+  double network_seconds() const { return network_seconds_; }  ///< time spent waiting for the child
   double compute_seconds() const { return compute_seconds_; }
   uint64_t bytes_in() const { return bytes_in_; }
   const proto::PartialSumDone& done() const { return done_; }
@@ -60,7 +60,7 @@ class ChildSum {
   SliceWindow& window_;
   const size_t contributor_;
   Pace* pace_;
-  Context context_;  ///< of run()
+  Context context_;  ///< context of run()
   proto::PartialSumRequest request_;
   SumMatrix matrix_;
   std::unique_ptr<rpc::Stream> stream_;

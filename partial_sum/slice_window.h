@@ -21,17 +21,18 @@ namespace kintsugi::partial_sum {
 struct WindowSize {
   /// Slices are filled and forwarded in units, so that the next hop begins before a slice is whole.
   uint64_t unit_bytes = 0;
-  size_t units = 0;          ///< units that are open at a time
-  uint64_t piece_bytes = 0;  ///< taken in from a child at a time, where not straight into the sums
-  uint64_t own_bytes = 0;    ///< read from the own chunk at a time; whole blocks
-  bool own_first = true;     ///< the own chunk may be added before a child's sum
-  bool whole = false;        ///< nothing is forwarded before all is complete; a leaf sends as it reads
+  size_t units = 0;  ///< units that are open at a time
+  /// Size of the pieces that are received from a child, if they do not go straight into the sums.
+  uint64_t piece_bytes = 0;
+  uint64_t own_bytes = 0;  ///< size of the reads of the node's own chunk; whole blocks
+  bool own_first = true;   ///< whether the own chunk may be added before a child's sum
+  bool whole = false;  ///< nothing is forwarded before the whole sum is complete; a leaf sends as it reads
 
   struct Node {
     size_t children = 0;
     bool own = false;          ///< the node has a chunk of its own
     bool whole_cells = false;  ///< units are whole sub-cells: the sink needs the cells in chunk order
-    bool keep_all = false;     ///< the window is the whole range
+    bool keep_all = false;     ///< the window holds the whole range
     bool masked = false;       ///< children carry different slices
     bool plain_child = false;  ///< the only child's outputs are added to the node's sums as they are
   };
@@ -93,10 +94,11 @@ class SliceWindow {
  private:
   struct Slot {
     HeldBytes memory;             ///< the sums one after the other
-    std::optional<size_t> first;  ///< the contributor that overwrites
-    uint64_t first_end = 0;       ///< how far that one came
-    uint64_t written = 0;         ///< from here on the memory holds nothing, and the sums are zero
-    size_t missing = 0;           ///< contributors that have not come to the unit's end
+    std::optional<size_t> first;  ///< the contributor that overwrites the memory instead of adding to it
+    uint64_t first_end = 0;       ///< how far that contributor has come
+    /// From this offset on nothing has been written yet, and the sums are zero.
+    uint64_t written = 0;
+    size_t missing = 0;  ///< contributors that have not reached the end of the unit
   };
   Slot& slot(size_t unit) { return slots_[unit % slots_.size()]; }
   const Slot& slot(size_t unit) const { return slots_[unit % slots_.size()]; }
@@ -107,14 +109,14 @@ class SliceWindow {
   SumRange range_;
   WindowSize size_;
   std::vector<SliceMask> contributors_;
-  std::vector<uint64_t> spans_;  ///< of the contributors, as far as they are known
+  std::vector<uint64_t> spans_;  ///< index: contributor; length of its range, as far as known
   size_t units_per_slice_ = 1;
   size_t units_ = 0;
   HeldMemory held_;
   std::vector<Slot> slots_;
   std::vector<std::span<std::byte>> view_;
-  size_t released_ = 0;  ///< units that the consumer is done with
-  size_t complete_ = 0;  ///< units from the first one on in which nothing is missing
+  size_t released_ = 0;  ///< units that the consumer has released
+  size_t complete_ = 0;  ///< complete units from the first one on
   Status failure_;
   uint64_t consumer_span_ = 0;
   runtime::Event turned_, completed_;

@@ -29,7 +29,7 @@ SumMatrix::SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inpu
       }
       touched.push_back(sum);
       factors.push_back(factor);
-      if (touched.size() == erasure::kMaxChunks) close();  // as many as a table multiplies at once
+      if (touched.size() == erasure::kMaxChunks) close();  // one table multiplies so many at once
     }
     close();
   }

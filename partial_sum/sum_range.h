@@ -36,10 +36,10 @@ struct SliceMask {
 struct SumRange {
   uint64_t offset = 0;  ///< a multiple of kBlockBytes, and of a sub-cell
   uint64_t length = 0;
-  uint64_t slice_bytes = 0;  ///< a multiple of the same units, or all of the range
+  uint64_t slice_bytes = 0;  ///< a multiple of the same units, or the whole range
   uint32_t sums = 1;
   uint32_t rows = 1;
-  uint64_t cell_bytes = 0;  ///< when rows > 1
+  uint64_t cell_bytes = 0;  ///< only used when rows > 1
   SliceMask mask;           ///< the slices that the tree carries
 
   /// A range with rows = 1. Slices are rounded up to whole blocks, or sub-cells. kInvalidArgument, kLimitExceeded.

@@ -27,9 +27,10 @@ class SumContributor {
 
 struct ReceiverOptions {
   SumContributor* own = nullptr;  ///< null: only the children contribute
-  Pace* pace = nullptr;           ///< passed before frames of the children are taken in
+  Pace* pace = nullptr;           ///< called before frames of the children are received; may be null
   bool whole_cells = false;  ///< the sink gets whole cells (rows > 1): one sub-cell of every sum at a time
-  bool staggered = false;    ///< children one after the other, each for the whole range, all of which is held
+  /// The children are received one after the other, each for the whole range, all of which is in memory.
+  bool staggered = false;
 };
 
 /// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: at most (children + 2)
@@ -49,8 +50,8 @@ class SumReceiver {
   void fail(Status why);
 
   double compute_seconds() const;
-  double network_seconds() const;  ///< for the child that was waited for longest
-  uint64_t bytes_in() const;       ///< from the children
+  double network_seconds() const;  ///< time spent waiting for the child that was waited for longest
+  uint64_t bytes_in() const;       ///< bytes received from the children
   /// The window's memory when it is full.
   uint64_t window_bytes() const {
     return window_.size().units * window_.size().unit_bytes * window_.range().sums;
@@ -71,8 +72,8 @@ class SumReceiver {
   const ReceiverOptions options_;
   SliceWindow window_;
   std::vector<std::unique_ptr<ChildSum>> children_;
-  size_t running_ = 0;    ///< tasks of children and of the own chunk
-  runtime::Event ended_;  ///< one of the running tasks ended
+  size_t running_ = 0;    ///< unfinished tasks of the children and of the own chunk
+  runtime::Event ended_;  ///< notified when one of these tasks ends
   runtime::TaskGroup tasks_;
 };
 

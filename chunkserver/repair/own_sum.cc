@@ -24,7 +24,7 @@ std::vector<uint32_t> rows_of(const proto::RepairNode& node, uint32_t rows) {
 }  // namespace
 
 struct OwnSum::Part {
-  size_t unit = 0;      ///< where the part begins
+  size_t unit = 0;      ///< the unit in which the part begins
   uint64_t within = 0;  ///< offset of the part in that unit
   uint64_t bytes = 0;
   OwnedSpan memory;

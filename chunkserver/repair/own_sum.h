@@ -27,13 +27,14 @@ class OwnSum final : public partial_sum::SumContributor {
 
  private:
   struct Part;   ///< the bytes of each row that are read at a time
-  class Memory;  ///< aligned memory that is counted as the node's
+  class Memory;  ///< aligned memory that counts towards the node's limit
 
   asio::awaitable<Status> add_all(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                   size_t contributor);
   asio::awaitable<Status> add_part(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                    size_t contributor, Part& part);
-  /// Reads the row's bytes from sub-chunk offset `begin` on into the part's memory: as many as the chunk has of the part.
+  /// Reads the row's bytes from sub-chunk offset `begin` on into the part's memory: as many as the chunk has of the
+  /// part.
   asio::awaitable<Result<std::span<const std::byte>>> read_row(Context context, ChunkReader& reader,
                                                                const partial_sum::SumRange& range,
                                                                uint32_t row, uint64_t begin,

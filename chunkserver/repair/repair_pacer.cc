@@ -19,9 +19,9 @@ double RepairPacer::rate(bool up) {
 }
 
 asio::awaitable<void> RepairPacer::Direction::let_users_go_first(uint64_t bytes) {
-  const TimePoint until = clock_.now() + std::max<Duration>(kLook, kYieldForMiB * bytes / (1 << 20));
+  const TimePoint until = clock_.now() + std::max<Duration>(kCheckInterval, kYieldForMiB * bytes / (1 << 20));
   while (pacer_.users() && clock_.now() < until)
-    co_await never_.wait_until(std::min(until, clock_.now() + kLook));
+    co_await never_.wait_until(std::min(until, clock_.now() + kCheckInterval));
 }
 
 asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {

@@ -11,9 +11,9 @@ namespace kintsugi::chunkserver {
 
 /// How busy users keep the server's link, in bytes per second. The pacer asks for it at each frame.
 struct UserLoad {
-  double user = 0;                    ///< read and written by users now
-  double link_up = 0, link_down = 0;  ///< rate of the link each way; 0: not known
-  size_t serving = 0;                 ///< reads and writes of users that run
+  double user = 0;                    ///< bytes per second that users read and write now
+  double link_up = 0, link_down = 0;  ///< bytes per second of the link, each way; 0: unknown
+  size_t serving = 0;                 ///< reads and writes of users that run now
 };
 
 /// A token bucket each way on the server's clock: one for the sums that it sends, one for those that it takes in as an
@@ -23,8 +23,8 @@ struct UserLoad {
 /// they get the cap, and half of it while users are served or were within kUserMemory. Without a cap (0) the link takes
 /// its place, but only while there are users: nothing is held up for its own sake.
 ///
-/// Rates say nothing of the disk and the processor. So repairs also let users who are being served right now go first, for at most
-/// kYieldForMiB a MiB.
+/// Rates say nothing of the disk and the processor. So repairs also let users who are being served right now go first,
+/// for at most kYieldForMiB a MiB.
 class RepairPacer {
  public:
   static constexpr double kLeast = 0.05, kLinkShare = 0.95;
@@ -32,7 +32,8 @@ class RepairPacer {
   /// A pause saves up this much time's bytes, which may then go at once.
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
   static constexpr Duration kYieldForMiB = std::chrono::milliseconds(10);
-  static constexpr Duration kLook = std::chrono::milliseconds(1);  ///< whether users are served still
+  /// Pause between two checks whether users are still being served.
+  static constexpr Duration kCheckInterval = std::chrono::milliseconds(1);
   /// No single wait is longer, so that a slow repair is not taken for dead.
   static constexpr Duration kMaxWait = std::chrono::seconds(5);
 
@@ -64,9 +65,9 @@ class RepairPacer {
 
     RepairPacer& pacer_;
     runtime::Clock& clock_;
-    runtime::Event never_;  ///< waited for with a deadline
+    runtime::Event never_;  ///< never notified: waiting for it with a deadline is a pause
     bool up_;
-    TimePoint free_;  ///< when what was admitted so far is through
+    TimePoint free_;  ///< when the bytes admitted so far will have passed
   };
 
   runtime::Clock& clock_;

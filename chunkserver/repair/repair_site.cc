@@ -114,7 +114,7 @@ class RepairSite::Root {
   std::list<Root*>& roots_;
   const proto::RepairChunkRequest& request_;
   const std::list<Root*>::iterator registered_;
-  TreeSum* sum_ = nullptr;  ///< while it runs
+  TreeSum* sum_ = nullptr;  ///< null unless the sum is running
   bool ended_ = false;
 };
 

@@ -49,7 +49,7 @@ class RepairSite {
   rpc::Client& client_;
   RepairPacer& pacer_;
   RunningTrees& trees_;
-  std::list<Root*> roots_;  ///< chunks that are rebuilt here now
+  std::list<Root*> roots_;  ///< chunks that are being rebuilt here
 };
 
 }  // namespace kintsugi::chunkserver

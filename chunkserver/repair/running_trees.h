@@ -30,9 +30,9 @@ class RunningTrees {
     const std::list<partial_sum::SumReceiver*>::iterator registered_;
   };
 
-  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded: kMaxTrees, or
-  /// too little memory is left beside the trees that run; kCancelled: the server is stopping. The receiver outlives the
-  /// admission.
+  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded:
+  /// kMaxTrees, or too little memory is left beside the trees that run; kCancelled: the server is stopping. The
+  /// receiver outlives the admission.
   Result<std::unique_ptr<Admission>> admit(partial_sum::SumReceiver& receiver);
 
   /// Makes all trees that run end soon with kCancelled, and refuses those that begin later.
@@ -40,8 +40,8 @@ class RunningTrees {
 
  private:
   const uint64_t most_window_bytes_;
-  std::list<partial_sum::SumReceiver*> running_;  ///< in the order in which they began
-  uint64_t window_bytes_ = 0;                     ///< charged for those
+  std::list<partial_sum::SumReceiver*> running_;  ///< oldest first
+  uint64_t window_bytes_ = 0;                     ///< sum of the window memory of the admitted trees
   bool stopping_ = false;
 };
 

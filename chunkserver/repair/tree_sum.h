@@ -42,7 +42,7 @@ class TreeSum {
   RunningTrees& trees_;
   const std::unique_ptr<OwnSum> own_;
   partial_sum::SumReceiver receiver_;
-  std::unique_ptr<RunningTrees::Admission> admission_;  ///< as long as the window's memory
+  std::unique_ptr<RunningTrees::Admission> admission_;  ///< held as long as the window's memory
 };
 
 }  // namespace kintsugi::chunkserver

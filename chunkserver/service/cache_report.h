@@ -15,10 +15,10 @@ namespace kintsugi::chunkserver {
 class CacheReport {
  public:
   static constexpr size_t kMaxChanges = 1000;
-  static constexpr double kNewsFactor = 2;
-  static constexpr double kColdHeat = 1.0 / 16;  ///< chunks with less are not told
-  static constexpr size_t kMaxTold = 100'000;    ///< more: cold chunks are no longer remembered
-  static constexpr size_t kMaxUnsure = 10'000;   ///< more: everything is told anew
+  static constexpr double kChangeFactor = 2;
+  static constexpr double kColdHeat = 1.0 / 16;      ///< the heat of colder chunks is not reported
+  static constexpr size_t kMaxReported = 100'000;    ///< above this, cold chunks are no longer remembered
+  static constexpr size_t kMaxUnconfirmed = 10'000;  ///< above this, the whole report begins anew
 
   /// Takes the on_change of the cache and of the profile, which outlive it.
   CacheReport(ChunkCache& cache, UsageProfile& usage, const runtime::Clock& clock);
@@ -31,26 +31,27 @@ class CacheReport {
   void delivered(const proto::HeartbeatRequest& request);
 
  private:
-  struct Told {
+  struct Reported {
     bool cached = false;
     double heat = 0;
     TimePoint when;
   };
-  struct News {
+  struct Change {
     ChunkId id;
     bool cached = false;
     double heat = 0;
   };
-  double told_heat(const Told& told) const;
-  bool is_news(const News& state) const;
+  double reported_heat(const Reported& reported) const;
+  bool has_changed(const Change& state) const;
   void forget_cold();
 
   ChunkCache& cache_;
   UsageProfile& usage_;
   const runtime::Clock& clock_;
-  std::set<ChunkId> touched_;  ///< chunks that may have news
-  std::unordered_map<ChunkId, Told> told_;
-  std::set<ChunkId> unsure_;  ///< told in heartbeats that were not answered: perhaps known, perhaps not
+  std::set<ChunkId> candidates_;  ///< chunks whose state may have changed since they were reported
+  std::unordered_map<ChunkId, Reported> reported_;
+  /// Chunks reported in heartbeats that were not answered: the metaserver may or may not know their state.
+  std::set<ChunkId> unconfirmed_;
   bool restating_ = true;
 };
 

@@ -23,13 +23,14 @@ asio::awaitable<void> ChunkDeleter::stop() {
 }
 
 void ChunkDeleter::on_write(ChunkId id) {
-  if (standing_.erase(id) > 0) log::info("chunk {} is written again and not deleted", id);
+  if (valid_orders_.erase(id) > 0)
+    log::info("chunk {} is not deleted, because it is being written again", id);
 }
 
 bool ChunkDeleter::order(ChunkId id) {
   if (queue_.size() + failed_.size() >= kMaxOrders) return false;
   const uint64_t number = ordered_through_ + 1;
-  if (!standing_.emplace(id, number).second) return true;
+  if (!valid_orders_.emplace(id, number).second) return true;
   ordered_through_ = number;
   open_.insert(number);
   queue_.push_back({id, number});
@@ -37,25 +38,25 @@ bool ChunkDeleter::order(ChunkId id) {
   return true;
 }
 
-bool ChunkDeleter::stands(const Order& order) const {
-  const auto standing = standing_.find(order.id);
-  return standing != standing_.end() && standing->second == order.number;
+bool ChunkDeleter::is_valid(const Order& order) const {
+  const auto valid = valid_orders_.find(order.id);
+  return valid != valid_orders_.end() && valid->second == order.number;
 }
 
 void ChunkDeleter::close(const Order& order) {
-  if (stands(order)) standing_.erase(order.id);
+  if (is_valid(order)) valid_orders_.erase(order.id);
   open_.erase(order.number);
 }
 
-void ChunkDeleter::note_kept(ChunkId id) {
-  if (const auto disk = store_.disk_of(id)) kept_on_.insert(*disk);
+void ChunkDeleter::note_hung_disk(ChunkId id) {
+  if (const auto disk = store_.disk_of(id)) hung_disks_.insert(*disk);
 }
 
 bool ChunkDeleter::take_kept() {
-  if (kept_on_.empty()) return false;
+  if (hung_disks_.empty()) return false;
   const std::vector<DiskReport> disks = store_.disk_reports();
   const auto answers = [&](uint32_t disk) { return disks.at(disk).condition != DiskCondition::kHung; };
-  return std::erase_if(kept_on_, answers) > 0;
+  return std::erase_if(hung_disks_, answers) > 0;
 }
 
 asio::awaitable<void> ChunkDeleter::run() {
@@ -86,7 +87,7 @@ void ChunkDeleter::begin_deletes() {
   while (!queue_.empty() && under_way_.size() < kDeletesAtOnce && held_up_ < kMostHeldUp) {
     const Order order = queue_.front();
     queue_.pop_front();
-    if (!stands(order)) {
+    if (!is_valid(order)) {
       close(order);
       continue;
     }
@@ -111,8 +112,8 @@ asio::awaitable<void> ChunkDeleter::carry_out(Order order) {
   wakeup_.notify_all();
   // A disk that is read-only or hangs keeps the chunk. The next block report names it again, so other orders go on.
   const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
-  if (removed.code() == Code::kUnavailable || held_up) note_kept(order.id);
-  if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !stands(order)) {
+  if (removed.code() == Code::kUnavailable || held_up) note_hung_disk(order.id);
+  if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !is_valid(order)) {
     close(order);
     co_return;
   }

@@ -16,16 +16,17 @@ namespace kintsugi::chunkserver {
 
 /// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
 /// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again. One whose
-/// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there, and
-/// is due as soon as a disk that hung answers.
+/// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there,
+/// and is due as soon as a disk that hung answers.
 class ChunkDeleter final : private WriteListener {
  public:
   static constexpr Duration kRetryAfter = std::chrono::seconds(10);
-  static constexpr size_t kMaxOrders = 100'000;  ///< more than a metaserver ever leaves unconfirmed
+  static constexpr size_t kMaxOrders = 100'000;  ///< a metaserver never leaves so many unconfirmed
   static constexpr size_t kDeletesAtOnce = 16;
   /// A delete that takes longer waits for a disk that hangs: others begin beside it, and nothing waits for its end.
   static constexpr Duration kHeldUpAfter = DiskHealth::kHungAfter;
-  static constexpr size_t kMostHeldUp = 1024;  ///< a disk that hangs holds up no more than kDeletesAtOnce
+  /// Limit for held-up deletes on all disks together; a disk that hangs holds up at most kDeletesAtOnce of them.
+  static constexpr size_t kMostHeldUp = 1024;
 
   /// References outlive it. The store tells it of writes from start() to stop().
   ChunkDeleter(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
@@ -34,7 +35,8 @@ class ChunkDeleter final : private WriteListener {
   void start();
   /// Waits for deletes that are under way; the others are dropped.
   asio::awaitable<void> stop();
-  /// The chunk is deleted as soon as may be. Nothing happens when that was ordered already. False: too many orders wait.
+  /// The chunk is deleted as soon as may be. Nothing happens when that was ordered already. False: too many orders
+  /// wait.
   bool order(ChunkId id);
 
   /// Orders are numbered from 1 as they come. All up to ordered() have come; all up to carried_out() are done.
@@ -59,23 +61,24 @@ class ChunkDeleter final : private WriteListener {
   TimePoint due() const;
   asio::awaitable<void> carry_out(Order order);
   /// The order was not withdrawn, and no later one has taken its place.
-  bool stands(const Order& order) const;
+  bool is_valid(const Order& order) const;
   void close(const Order& order);
-  void note_kept(ChunkId id);
+  void note_hung_disk(ChunkId id);
 
   const runtime::Runtime& runtime_;
   ChunkStore& store_;
   sight::Recorder& recorder_;
   std::deque<Order> queue_, failed_;
-  std::map<ChunkId, uint64_t>
-      standing_;             ///< number of the order by chunk, until it is carried out or withdrawn
-  std::set<uint64_t> open_;  ///< numbers of all orders that came and are not dealt with
+  /// The valid orders: number of the order by chunk, until it is carried out or withdrawn.
+  std::map<ChunkId, uint64_t> valid_orders_;
+  std::set<uint64_t> open_;  ///< numbers of the orders that have arrived and are not settled
   uint64_t ordered_through_ = 0;
-  TimePoint retry_at_{};  ///< of the orders that failed
-  std::map<uint64_t, TimePoint>
-      under_way_;               ///< when each delete began that is under way, by the number of its order
-  std::set<uint32_t> kept_on_;  ///< positions of disks that hung when a chunk of theirs was to be deleted
-  size_t held_up_ = 0;          ///< deletes that are under way as well, for longer than kHeldUpAfter
+  TimePoint retry_at_{};  ///< when the failed orders are tried again
+  /// When each running delete began, by the number of its order.
+  std::map<uint64_t, TimePoint> under_way_;
+  /// Positions of disks that hung when one of their chunks was to be deleted.
+  std::set<uint32_t> hung_disks_;
+  size_t held_up_ = 0;  ///< further running deletes, which have taken longer than kHeldUpAfter
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };

@@ -21,24 +21,28 @@ namespace kintsugi::chunkserver {
 
 struct Options {
   runtime::Endpoint listen{"127.0.0.1", 0};
-  std::string advertise;  ///< host that others reach this server by; empty: that of `listen`
+  std::string advertise;  ///< host at which others reach this server; empty: the host of `listen`
   runtime::Endpoint metaserver;
   std::string name;                ///< what people call this server (check_server_name); empty: its address
   std::vector<std::string> disks;  ///< absolute paths
-  std::map<std::string, std::string> missing_disks;  ///< those of them that are not there, and why
+  /// Key: path of a disk that is missing at the start; value: why.
+  std::map<std::string, std::string> missing_disks;
   std::string rack = "default";
-  uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers
+  uint64_t buffer_memory_bytes = 64ull << 20;  ///< memory for transfers; at least kMinBuffers buffers
   std::function<double()> cpu_seconds;
   SegmentLimits segments;
-  uint64_t tree_memory_bytes = 1ull << 30;    ///< for the sums of repair trees, when all windows are full
-  uint64_t cache_memory_bytes = 64ull << 20;  ///< for chunks that are read often; 0: none
-  Duration cache_keep =
-      std::chrono::minutes(10);        ///< blocks that nobody reads for so long leave the cache; 0: they stay
-  uint64_t disk_bytes_per_second = 0;  ///< limit for each disk; 0: none
-  uint64_t link_up_bytes_per_second = 0;  ///< 0: measured
+  /// Memory for the sums of repair trees, when all windows are full.
+  uint64_t tree_memory_bytes = 1ull << 30;
+  uint64_t cache_memory_bytes = 64ull << 20;  ///< memory for chunks that are read often; 0: no cache
+  /// Blocks that nobody has read for so long leave the cache; 0: they stay.
+  Duration cache_keep = std::chrono::minutes(10);
+  uint64_t disk_bytes_per_second = 0;     ///< limit for each disk; 0: none
+  uint64_t link_up_bytes_per_second = 0;  ///< bandwidth of the uplink; 0: it is measured
   uint64_t link_down_bytes_per_second = 0;
-  uint64_t repair_bytes_per_second = 0;  ///< limit for repairs, each way; 0: what users leave of the link
-  bool probe_links = false;  ///< measure by probing other servers; without it only by what is carried
+  /// Limit for repairs, each way; 0: repairs take what users leave of the link.
+  uint64_t repair_bytes_per_second = 0;
+  /// Measure bandwidth by probing other servers; if false, it is only inferred from the traffic.
+  bool probe_links = false;
 };
 
 class ChunkServer {
@@ -48,10 +52,10 @@ class ChunkServer {
 
   /// `runtime` outlives it.
   ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
-  ~ChunkServer();  ///< after stop()
+  ~ChunkServer();  ///< REQUIRES: stop() has returned
 
-  /// Opens the disks, listens, and begins to register. After an error it is stopped like one that runs: a disk that hangs may
-  /// still be asked something.
+  /// Opens the disks, listens, and begins to register. After an error it is stopped like one that runs: a disk that
+  /// hangs may still be asked something.
   asio::awaitable<Status> start();
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();
@@ -108,7 +112,7 @@ class ChunkServer {
   DeletionOrders orders_;
   LoadReport load_;
   Heartbeat heartbeat_;
-  std::unique_ptr<MetaserverLink> link_;  ///< from start() on
+  std::unique_ptr<MetaserverLink> link_;  ///< exists from start() on
 };
 
 }  // namespace kintsugi::chunkserver

@@ -30,12 +30,12 @@ class DeletionOrders {
 
  private:
   struct Orders {
-    uint64_t number;        ///< as the metaserver counts
-    uint64_t last_of_them;  ///< as the deleter counts
+    uint64_t number;        ///< number that the metaserver gave to the group of orders
+    uint64_t last_of_them;  ///< number that the deleter gave to the last order of the group
   };
 
   ChunkDeleter deleter_;
-  std::deque<Orders> open_;  ///< not carried out as a whole yet
+  std::deque<Orders> open_;  ///< groups that have not been carried out completely
   uint64_t received_ = 0, done_ = 0;
 };
 

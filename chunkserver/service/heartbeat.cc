@@ -72,8 +72,9 @@ void Heartbeat::fill(proto::HeartbeatRequest& request) {
   cache_.fill(request);
   for (const ChunkInfo& chunk : store_.take_lost())
     lost_.push_back(chunk);
-  // A reader may have told of the loss before, and the repair may have put the chunk back here: that one is not lost. Only those
-  // that this heartbeat may tell are looked at: a disk may leave so many that each heartbeat would cost a walk over all.
+  // A reader may have told of the loss before, and the repair may have put the chunk back here: that one is not lost.
+  // Only those that this heartbeat may tell are looked at: a disk may leave so many that each heartbeat would cost a
+  // walk over all.
   const auto end = lost_.begin() + static_cast<ptrdiff_t>(std::min(lost_.size(), kMaxLost));
   const auto is_back = [this](const ChunkInfo& chunk) { return store_.find(chunk.id).has_value(); };
   const auto told_end = std::remove_if(lost_.begin(), end, is_back);

@@ -1,5 +1,5 @@
-/// The contents of a chunkserver's heartbeats (disks, space, load, changes of the cache, chunks that were lost, orders that are
-/// done), and what their answers ask for.
+/// The contents of a chunkserver's heartbeats (disks, space, load, changes of the cache, chunks that were lost, orders
+/// that are done), and what their answers ask for.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@ namespace kintsugi::chunkserver {
 /// Everything in it is known already: no disk is asked, so that one that hangs does not make the server look dead.
 class Heartbeat {
  public:
-  static constexpr size_t kMaxLost =
-      1000;  ///< told in one heartbeat; the next one follows at once while there are more
+  /// Losses reported in one heartbeat; the next heartbeat follows at once while more are left.
+  static constexpr size_t kMaxLost = 1000;
 
   /// References outlive it.
   Heartbeat(const runtime::Clock& clock, ChunkStore& store, LoadReport& load, const sight::Recorder& recorder,
@@ -29,10 +29,11 @@ class Heartbeat {
   void fill(proto::HeartbeatRequest& request);
   /// The metaserver has taken this heartbeat. Without this call, what was in it is told again.
   void delivered(const proto::HeartbeatRequest& request);
-  /// Does what the answer asks for: chunks are deleted, and another server is probed. Whether this server is to register or to
-  /// report again is the caller's.
+  /// Does what the answer asks for: chunks are deleted, and another server is probed. Whether this server is to
+  /// register or to report again is the caller's.
   void obey(const proto::HeartbeatResponse& response);
-  /// A disk hung when chunks of it were to be deleted, and answers again: true once. A block report names what is still there.
+  /// A disk hung when chunks of it were to be deleted, and answers again: true once. A block report names what is
+  /// still there.
   bool take_kept() { return orders_.take_kept(); }
   /// Lost chunks wait to be told: those of a disk that failed must not count as healthy for minutes.
   bool more_to_tell() const { return !lost_.empty(); }
@@ -46,7 +47,7 @@ class Heartbeat {
   DeletionOrders& orders_;
   LinkProber& prober_;
   CacheReport cache_;
-  std::deque<ChunkInfo> lost_;  ///< chunks that the metaserver does not know to be lost
+  std::deque<ChunkInfo> lost_;  ///< lost chunks that have not been reported to the metaserver
 };
 
 /// How chunks are named in heartbeats and block reports.

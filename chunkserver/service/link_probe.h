@@ -20,18 +20,20 @@ namespace kintsugi::chunkserver {
 
 /// Limits of one probe, each way.
 inline constexpr uint64_t kProbeBytes = 8ull << 20;
-inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);  ///< nothing is sent after it
-inline constexpr Duration kProbeLimit = std::chrono::seconds(15);       ///< a whole probe, both ways
+/// A probe sends nothing after this time.
+inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);
+inline constexpr Duration kProbeLimit = std::chrono::seconds(15);  ///< deadline of a whole probe, both ways
 
 /// A server takes part in one probe at a time, at whichever end, and in none while it has work: the probe would slow
 /// that down, and be wrong.
 class LinkProber {
  public:
-  static constexpr size_t kFirstProbes = 3;  ///< close together, each with another peer
+  /// The first probes follow one another quickly, each with another peer.
+  static constexpr size_t kFirstProbes = 3;
   static constexpr Duration kInterval = std::chrono::minutes(10);
   static constexpr Duration kFirstInterval = std::chrono::seconds(2);
   static constexpr Duration kRetryInterval = std::chrono::seconds(10);
-  static constexpr double kUserBytesPerSecond = 1 << 20;  ///< users who move more are work
+  static constexpr double kUserBytesPerSecond = 1 << 20;  ///< a server whose users move more is busy
 
   /// References outlive it. Reads from `counters` whether the server has work, and counts probe_bytes there.
   LinkProber(const runtime::Runtime& runtime, ServiceCounters& counters, rpc::Client& client,
@@ -66,7 +68,7 @@ class LinkProber {
   LinkRates& rates_;
   bool probing_ = false;
   std::optional<runtime::Endpoint> offered_;
-  std::deque<runtime::Endpoint> asked_;  ///< the peers of the last kFirstProbes probes
+  std::deque<runtime::Endpoint> asked_;  ///< peers of the last kFirstProbes probes
   size_t done_ = 0;
   runtime::TaskGroup tasks_;
 };

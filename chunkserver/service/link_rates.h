@@ -29,7 +29,7 @@ class LinkRates {
   struct Probe {
     double up = 0, down = 0;
   };
-  const std::deque<Probe>& probes() const { return probes_; }  ///< latest last
+  const std::deque<Probe>& probes() const { return probes_; }  ///< newest last
 
   /// A rate of 0 is not known yet.
   uint64_t up() const;

@@ -35,7 +35,7 @@ class LoadReport {
   const ChunkStore& store_;
   const LinkRates& rates_;
   std::function<double()> cpu_seconds_;
-  Totals before_;  ///< at the heartbeat before
+  Totals before_;  ///< totals at the previous heartbeat
 };
 
 }  // namespace kintsugi::chunkserver

@@ -17,11 +17,12 @@ namespace kintsugi::chunkserver {
 
 struct LinkOptions {
   runtime::Endpoint metaserver;
-  std::string address;  ///< where others reach this server
-  std::string name;     ///< what people call it; empty: its address
+  std::string address;  ///< address at which others reach this server
+  std::string name;     ///< name for people; empty: its address
   std::string rack;
   std::string http_address;
-  uint64_t repair_limit_bytes_per_second;  ///< told, so that repairs are planned with it; 0: none
+  /// Reported to the metaserver, so that repair plans respect it; 0: no limit.
+  uint64_t repair_limit_bytes_per_second;
   rpc::MetaserverClock& metaserver_clock;  ///< set by the answers to heartbeats
 };
 
@@ -73,14 +74,16 @@ class MetaserverLink {
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkOptions options_;
-  uint64_t incarnation_;   ///< random: tells this run of the server from the one before
-  uint64_t replaces_ = 0;  ///< the run of the server whose place it takes, as the metaserver told it
+  uint64_t incarnation_;  ///< random; distinguishes this run of the server from earlier ones
+  /// Incarnation of the former run whose place this one takes, as the metaserver named it; 0: none.
+  uint64_t replaces_ = 0;
   uint64_t sequence_ = 0, reports_ = 0;
   bool registered_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint report_due_;
-  uint64_t disks_joined_ = 0;  ///< of which a report has told, or is about to
-  proto::MetadataMark mark_;   ///< the last one that the metaserver told
+  /// Disks that had joined late when the latest block report began (StoreCounters::disks_joined).
+  uint64_t disks_joined_ = 0;
+  proto::MetadataMark mark_;  ///< latest mark received from the metaserver
   TimePoint mark_kept_;
   runtime::TaskGroup tasks_;
 };

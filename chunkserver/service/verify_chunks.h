@@ -18,13 +18,14 @@ namespace kintsugi::chunkserver {
 /// for as long as it reads. Memory of a call: kPieceBytes.
 class ChunkVerifier {
  public:
-  static constexpr int kMaxChunks = 1024;                     ///< of one call
-  static constexpr uint32_t kMaxCalls = 2;                    ///< at the same time
-  static constexpr uint64_t kLeastBytesPerSecond = 64 << 10;  ///< slower ones would look dead to the caller
-  static constexpr size_t kPieceBytes = 1 << 20;              ///< read at a time, at most
-  static constexpr Duration kTellInterval =
-      std::chrono::milliseconds(500);     ///< of frames, while nothing is found
-  static constexpr int kToldAtOnce = 64;  ///< verdicts that wait for a frame, at most
+  static constexpr int kMaxChunks = 1024;   ///< limit for one call
+  static constexpr uint32_t kMaxCalls = 2;  ///< limit for calls that run at the same time
+  /// A slower server would look dead to the caller.
+  static constexpr uint64_t kLeastBytesPerSecond = 64 << 10;
+  static constexpr size_t kPieceBytes = 1 << 20;  ///< largest single read
+  /// Longest time between two frames while nothing is found.
+  static constexpr Duration kTellInterval = std::chrono::milliseconds(500);
+  static constexpr int kToldAtOnce = 64;  ///< verdicts that are collected for one frame, at most
 
   /// References outlive every call.
   ChunkVerifier(const runtime::Runtime& runtime, ChunkStore& store, ServiceCounters& counters)
@@ -43,7 +44,7 @@ class ChunkVerifier {
   ChunkStore& store_;
   ServiceCounters& counters_;
   bool stopping_ = false;
-  runtime::Event stopped_;  ///< ends rests early
+  runtime::Event stopped_;  ///< ends pauses early
 };
 
 }  // namespace kintsugi::chunkserver

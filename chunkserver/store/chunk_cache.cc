@@ -43,8 +43,8 @@ void ChunkCache::admit(const CachedCopy& chunk, uint64_t block, std::span<const 
   // Generations only grow, and the store admits blocks of the current one only: what is here is older.
   if (known != chunks_.end() && known->second.generation != chunk.generation) erase(chunk.id);
   const BlockKey key{chunk.id, block};
-  if (blocks_.contains(key)) return;         // two readers missed it side by side
-  const bool was_here_lately = recall(key);  // before make_room(), which may forget the name
+  if (blocks_.contains(key)) return;         // two readers missed the block at the same time
+  const bool was_here_lately = recall(key);  // must precede make_room(), which may forget the ghost entry
   if (!make_room(bytes.size())) return;
   auto copied = std::make_unique_for_overwrite<std::byte[]>(bytes.size());
   std::memcpy(copied.get(), bytes.data(), bytes.size());

@@ -32,16 +32,16 @@ namespace kintsugi::chunkserver {
 
 struct CacheCounters {
   uint64_t hits = 0, misses = 0;                        ///< blocks that users asked for
-  uint64_t hit_bytes = 0;                               ///< bytes of the hits
+  uint64_t hit_bytes = 0;                               ///< bytes of the blocks that hit
   uint64_t background_hits = 0, background_misses = 0;  ///< blocks that repairs asked for
-  uint64_t admitted = 0, evicted = 0;                   ///< blocks
+  uint64_t admitted = 0, evicted = 0;                   ///< blocks that entered and left the cache
 };
 
 /// Names one copy of a chunk: bytes of an older copy are never given for a newer one.
 struct CachedCopy {
   ChunkId id;
   uint64_t generation = 0;
-  uint64_t length = 0;  ///< bytes of the chunk
+  uint64_t length = 0;  ///< length of the chunk in bytes
 };
 
 class ChunkCache {
@@ -78,7 +78,8 @@ class ChunkCache {
 
   uint64_t capacity_bytes() const { return capacity_; }
   uint64_t memory_bytes() const;
-  uint64_t cached_bytes() const { return bytes_; }  ///< only the bytes, without what it takes to find them
+  /// Bytes of the blocks alone, without the memory of the index.
+  uint64_t cached_bytes() const { return bytes_; }
   size_t cached_chunks() const { return cached_chunks_; }
   const CacheCounters& counters() const { return counters_; }
 
@@ -98,12 +99,13 @@ class ChunkCache {
     std::unique_ptr<std::byte[]> bytes;
     uint32_t size = 0;
     bool proven = false;
-    TimePoint read;  ///< of a proven block the last time, of one on probation the first
+    /// Time of the last read of a proven block, and of the first read of one on probation.
+    TimePoint read;
   };
-  using Blocks = std::list<Block>;  ///< next to leave at the front
+  using Blocks = std::list<Block>;  ///< front: the next block to be evicted
   struct Chunk {
     uint64_t generation = 0, length = 0;
-    uint64_t bytes = 0;  ///< bytes that are here
+    uint64_t bytes = 0;  ///< cached bytes of the chunk
     bool cached() const { return length > 0 && (length - bytes) * kMissingShare <= length; }
   };
   // Each overhead covers nodes of lists and tables, a bucket, and the heap's own headers; chunk_cache_test
@@ -125,10 +127,12 @@ class ChunkCache {
   const runtime::Clock& clock_;
   Blocks probation_, proven_;
   uint64_t probation_bytes_ = 0, bytes_ = 0;
-  std::unordered_map<BlockKey, Blocks::iterator, KeyHash> blocks_;  ///< never iterated
+  /// Never iterated: its order is not deterministic.
+  std::unordered_map<BlockKey, Blocks::iterator, KeyHash> blocks_;
   std::unordered_map<ChunkId, Chunk> chunks_;
-  std::list<BlockKey> ghosts_;                                                     ///< oldest first
-  std::unordered_map<BlockKey, std::list<BlockKey>::iterator, KeyHash> ghost_of_;  ///< never iterated
+  std::list<BlockKey> ghosts_;  ///< names of evicted blocks, oldest first
+  /// Never iterated: its order is not deterministic.
+  std::unordered_map<BlockKey, std::list<BlockKey>::iterator, KeyHash> ghost_of_;
   size_t cached_chunks_ = 0;
   CacheCounters counters_;
 };

@@ -119,7 +119,7 @@ asio::awaitable<Status> ChunkChanges::remove_claimed(Context context, ChunkId id
     ++removed_;
     chunks_.usage().forget(id);
   } else if (status.code() != Code::kNotFound && !entry->root->disk.failed()) {
-    chunks_.index().insert(*entry);  // still there, as far as anybody knows
+    chunks_.index().insert(*entry);  // the removal failed: the chunk is still there, as far as is known
   }
   co_return status;
 }

@@ -21,10 +21,11 @@ namespace kintsugi::chunkserver {
 struct FinishedChunk {
   ChunkHeader header;
   std::vector<uint32_t> block_crcs;
-  StoreRoot& root;                        ///< where it is written
-  std::shared_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
+  StoreRoot& root;                        ///< disk to which the chunk was written
+  std::shared_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and its bytes are in `data`
   OwnedBytes data;
-  TimePoint began;  ///< a removal since then holds
+  /// When the write began. A removal since then wins: the chunk must not be committed.
+  TimePoint began;
 };
 
 /// Is told that chunks are wanted here.
@@ -51,10 +52,11 @@ class ChunkChanges {
     if (listener_ != nullptr) listener_->on_write(id);
   }
 
-  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late then.
+  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late
+  /// then.
   Status check_not_removed(ChunkId id);
-  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. kUnavailable: the
-  /// disk began to hang. After an error nothing of it is left, or will be when the disk answers.
+  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced.
+  /// kUnavailable: the disk began to hang. After an error nothing of it is left, or will be when the disk answers.
   asio::awaitable<Status> commit(Context context, FinishedChunk chunk);
   /// The chunk is hidden at once, and gone for good on return. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
@@ -63,7 +65,7 @@ class ChunkChanges {
 
   DiskCalls& disk_calls() { return calls_; }
   uint64_t committed() const { return committed_; }  ///< chunks since the start
-  uint64_t removed() const { return removed_; }      ///< the same
+  uint64_t removed() const { return removed_; }      ///< chunks since the start
 
  private:
   using Entry = ChunkIndex::Entry;

@@ -66,12 +66,14 @@ class ChunkIndex {
     ChunkIndex* index_;
     ChunkId id_;
   };
-  /// Waits until the claim is free. Its holder will use this disk, if any. kUnavailable: whoever has it waits for a disk that hangs.
+  /// Waits until the claim is free. Its holder will use this disk, if any. kUnavailable: whoever has it waits for a
+  /// disk that hangs.
   asio::awaitable<Result<Claim>> claim(ChunkId id, const StoreRoot* disk);
   /// Returns nothing when somebody else has it.
   std::optional<Claim> try_claim(ChunkId id, const StoreRoot* disk);
 
-  static constexpr Duration kLookAgain = std::chrono::seconds(1);  ///< whether the disk of a holder hangs
+  /// Pause between two checks whether the disk of a claim's holder hangs.
+  static constexpr Duration kLookAgain = std::chrono::seconds(1);
 
  private:
   void unclaim(ChunkId id);
@@ -80,7 +82,7 @@ class ChunkIndex {
   std::map<ChunkId, Entry> entries_;
   uint64_t stored_bytes_ = 0;  ///< bytes of all chunks
   uint64_t last_generation_ = 0;
-  std::map<ChunkId, const StoreRoot*> claimed_;  ///< and the disk that the holder uses; null: none
+  std::map<ChunkId, const StoreRoot*> claimed_;  ///< value: the disk that the claim's holder uses; null: none
   runtime::Event unclaimed_;
 };
 

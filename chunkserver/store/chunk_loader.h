@@ -19,8 +19,9 @@ class ChunkLoader {
 
   ChunkLoader(const runtime::Runtime& runtime, StoreRoot& root) : runtime_(runtime), root_(root) {}
 
-  /// Finds every chunk of the disk. A file says by its name what it is, and is opened when it is read; those that an older version
-  /// named are opened, and named anew. An error means that the disk cannot be used. It ends soon when the disk has failed.
+  /// Finds every chunk of the disk. A file says by its name what it is, and is opened when it is read; those that an
+  /// older version named are opened, and named anew. An error means that the disk cannot be used. It ends soon when
+  /// the disk has failed.
   asio::awaitable<Status> find();
   /// Puts what was found into the index, unless another disk has it already.
   void put_into(ChunkIndex& index);
@@ -29,8 +30,8 @@ class ChunkLoader {
   StoreRoot& root() const { return root_; }
   /// Chunks of an older version whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
-  /// Copies that another disk has too, and which put_into() left out of the index: one that was replaced, or removed, may
-  /// be back after a loss of power.
+  /// Copies that another disk has too, and which put_into() left out of the index: one that was replaced, or removed,
+  /// may be back after a loss of power.
   const std::vector<ChunkIndex::Entry>& surplus() const { return surplus_; }
 
  private:

@@ -33,7 +33,7 @@ bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
   const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
   if (!chunks_.cache().copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
   if (crc32c(into) == chunk_->block_crcs[block]) return true;
-  chunks_.cache().erase(chunk_->info.id);  // memory went bad; the disk has it
+  chunks_.cache().erase(chunk_->info.id);  // the copy in memory is damaged; the one on the disk is used
   return false;
 }
 

@@ -39,13 +39,15 @@ class ChunkReader {
   uint64_t disk_bytes() const { return disk_bytes_; }
 
   struct Blocks {
-    std::span<const std::byte> data;       ///< in the caller's buffer; the chunk's last block may be short
+    /// Points into the caller's buffer; the last block of a chunk may be short.
+    std::span<const std::byte> data;
     std::span<const uint32_t> block_crcs;  ///< valid as long as the reader
   };
   /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the
   /// block, kMediumError: the disk cannot read it; the chunk is quarantined and reported lost after both. kUnavailable:
   /// its disk hangs, or began to while it was read: then `buffer` is the disk's, and must not be used any more.
-  /// kInvalidArgument: beyond the end. REQUIRES: `buffer` holds them; its address and size are multiples of kDiskAlignment.
+  /// kInvalidArgument: beyond the end. REQUIRES: `buffer` holds them; its address and size are multiples of
+  /// kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
                                               OwnedSpan buffer);
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,

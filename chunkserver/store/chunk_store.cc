@@ -102,7 +102,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     co_return module.finish(answers.with_context(fmt::format("chunk {}", id)));
   DiskWait wait(module.context(), entry.root->disk);
   auto chunk = co_await calls.wait_for(entry.root->disk, open_copy(entry));
-  if (!chunk && chunk.error().code() == Code::kMediumError)  // once more, as reads do
+  if (!chunk && chunk.error().code() == Code::kMediumError)  // retry once, as reads do
     chunk = co_await calls.wait_for(entry.root->disk, open_copy(entry));
   wait.stop();
   // No claim is held: the chunk may have been removed or replaced while it was opened.

@@ -3,8 +3,8 @@
 /// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A
 /// chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
 ///
-/// Beside it is who does what: StoreDisks has the disks, StoredChunks knows what is on them and what was lost, ChunkChanges commits
-/// and removes, ChunkReader and ChunkWriter carry the bytes.
+/// Beside it is who does what: StoreDisks has the disks, StoredChunks knows what is on them and what was lost,
+/// ChunkChanges commits and removes, ChunkReader and ChunkWriter carry the bytes.
 #pragma once
 
 #include <memory>
@@ -31,23 +31,25 @@ namespace kintsugi::chunkserver {
 
 struct ListedChunk {
   ChunkInfo info;
-  uint32_t disk = 0;  ///< its position in the options
+  uint32_t disk = 0;  ///< position of the disk in the options
 };
 
 struct StoreCounters {
   uint64_t chunks_committed = 0, chunks_removed = 0;
-  uint64_t disks_joined = 0;  ///< of those that hung at the start: a block report is to tell what is on them
-  uint64_t corrupt_chunks = 0;  ///< found at start, by a read, or when the files were looked at (FileWalk)
+  /// Disks that hung at the start and have answered since: a block report must tell what is on them.
+  uint64_t disks_joined = 0;
+  /// Damaged chunks found at the start, by a read, or by FileWalk.
+  uint64_t corrupt_chunks = 0;
 };
 
 /// Single-threaded, on the runtime's executor.
 class ChunkStore {
  public:
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
-  ~ChunkStore();  ///< after stop()
+  ~ChunkStore();  ///< REQUIRES: stop() has returned
 
-  /// Locks the disks, and finds the chunks on them, on all side by side. A disk that cannot be used, or that hangs, is dropped; one
-  /// that hung joins when it answers (StoreCounters::disks_joined).
+  /// Locks the disks, and finds the chunks on them, on all side by side. A disk that cannot be used, or that hangs, is
+  /// dropped; one that hung joins when it answers (StoreCounters::disks_joined).
   /// kUnavailable: none is left;
   /// kConflict: a disk is in use by another process, and nothing on it was changed, or belongs to another server or
   /// cluster, in one clear line.
@@ -55,7 +57,7 @@ class ChunkStore {
   /// Waits for everything that is under way, and unlocks the disks. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
 
-  /// Whose disks these are; made at the first start.
+  /// The owner of the disks; made at the first start.
   const Identity& identity() const { return disks_.identity(); }
   /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number) {
@@ -64,18 +66,19 @@ class ChunkStore {
   /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
   void keep_metadata_mark(MetadataMark mark) { disks_.keep_metadata_mark(mark); }
 
-  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late then.
+  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late
+  /// then.
   Status check_not_removed(ChunkId id) { return changes_.check_not_removed(id); }
   /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters),
   /// kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
-  /// Writes a chunk of at most one block as a whole: durable and visible on return. `data` is the chunk, and has the CRC that
-  /// `header` names (kCorrupt). kConflict: it was removed lately, so this call is a late one. Other errors are those of create()
-  /// and ChunkChanges::commit().
+  /// Writes a chunk of at most one block as a whole: durable and visible on return. `data` is the chunk, and has the
+  /// CRC that `header` names (kCorrupt). kConflict: it was removed lately, so this call is a late one. Other errors
+  /// are those of create() and ChunkChanges::commit().
   asio::awaitable<Status> put_small(Context context, ChunkHeader header, std::span<const std::byte> data);
-  /// Opens a chunk for reading. kNotFound; kCorrupt and kMediumError (it is quarantined and reported lost now); kIoError;
-  /// kUnavailable: it was replaced meanwhile, and may be opened again, or its disk hangs.
+  /// Opens a chunk for reading. kNotFound; kCorrupt and kMediumError (it is quarantined and reported lost now);
+  /// kIoError; kUnavailable: it was replaced meanwhile, and may be opened again, or its disk hangs.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
                                                              ReadFor purpose = ReadFor::kBackground);
   /// The chunk is hidden at once, and gone for good on return. kNotFound.
@@ -117,7 +120,8 @@ class ChunkStore {
 
   const runtime::Runtime runtime_;
   const StoreOptions options_;
-  runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
+  /// Committers, cleaners, guards, the file walk, and the removal of files of deleted chunks.
+  runtime::TaskGroup tasks_;
   StoredChunks chunks_;
   StoreDisks disks_;
   ChunkChanges changes_;

@@ -12,7 +12,8 @@ namespace {
 constexpr sight::Site kAppend{"chunkserver.append", {"bytes"}};
 constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
 
-/// Writes what was kept in memory, and then the buffer. It owns what it uses, since it may go on after its caller has gone.
+/// Writes what was kept in memory, and then the buffer. It owns what it uses, since it may go on after its caller has
+/// gone.
 asio::awaitable<Status> write_part(std::shared_ptr<ChunkFileWriter> file, AlignedMemory kept,
                                    size_t kept_bytes, runtime::Buffer buffer, size_t bytes) {
   if (kept_bytes > 0)
@@ -45,7 +46,7 @@ ChunkWriter::~ChunkWriter() {
 }
 
 Status ChunkWriter::accept(std::span<const std::byte> data) const {
-  if (room_.left()) return {Code::kCancelled, "the chunk is committed or discarded"};
+  if (room_.left()) return {Code::kCancelled, "the chunk is already committed or discarded"};
   if (!failed_.ok()) return failed_;
   if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
   if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
@@ -124,7 +125,8 @@ asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
   sight::Module module{context, kCommit, {double(length)}};
-  if (room_.left()) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
+  if (room_.left())
+    co_return module.finish({Code::kCancelled, "the chunk is already committed or discarded"});
   const ChunkInfo info{id_, length, crc};
   Status status = failed_;
   if (!status.ok()) {
@@ -142,7 +144,8 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
     FinishedChunk finished{
         {info, policy_}, std::move(crcs_), root_, std::exchange(file_, nullptr), std::move(data), began_};
     status = co_await changes_.commit(module.context(), std::move(finished));
-    room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take
+    // No abort() is needed: the store has discarded a file that it did not take.
+    room_.leave(length_);
   }
   co_await abort();
   status = module.finish(status.with_context(fmt::format("chunk {}", id_)));
@@ -155,7 +158,8 @@ asio::awaitable<void> ChunkWriter::abort() {
   room_.leave(length_);
   small_ = AlignedMemory();
   if (!file_) co_return;
-  // What was begun on a disk that hangs is cleared away when it answers again: the store waits for that, and nobody else.
+  // What was begun on a disk that hangs is cleared away when it answers again: the store waits for that, and nobody
+  // else.
   if (!room_.disk().answers()) co_return changes_.discard_later(std::move(file_));
   (void)co_await changes_.disk_calls().wait_for(room_.disk(), discard(std::exchange(file_, nullptr)));
 }

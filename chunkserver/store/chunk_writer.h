@@ -41,15 +41,15 @@ class ChunkWriter {
 
   /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there
   /// already: an equal one is replaced, another one is kAlreadyExists. kConflict: the chunk was removed from the store
-  /// after this writer was made. kUnavailable: the disk began to hang. After any error nothing is left, or will be when the disk
-  /// answers.
+  /// after this writer was made. kUnavailable: the disk began to hang. After any error nothing is left, or will be
+  /// when the disk answers.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
   /// Discards what is not committed; complete on return, unless the disk hangs.
   asio::awaitable<void> abort();
 
   ChunkId id() const { return id_; }
-  uint64_t length() const { return length_; }  ///< so far
+  uint64_t length() const { return length_; }  ///< bytes appended so far
 
  private:
   Status accept(std::span<const std::byte> data) const;
@@ -62,15 +62,16 @@ class ChunkWriter {
   ChunkChanges& changes_;
   const runtime::Runtime& runtime_;
   StoreRoot& root_;
-  OpenWriters::Room room_;  ///< left when the chunk is committed or discarded
+  OpenWriters::Room room_;  ///< released when the chunk is committed or discarded
   const ChunkId id_;
   const std::string policy_;
   const TimePoint began_;
   uint64_t length_ = 0;
   std::vector<uint32_t> crcs_;
-  Status failed_;                          ///< the error of an append, after which nothing more fits
-  AlignedMemory small_;                    ///< the chunk, while it is small
-  std::shared_ptr<ChunkFileWriter> file_;  ///< once it is not; shared with a call that the disk holds up
+  Status failed_;        ///< error of an append, after which the writer accepts nothing
+  AlignedMemory small_;  ///< contents of the chunk, while it is small
+  /// Null while the chunk is small; shared with a call that a slow disk holds up.
+  std::shared_ptr<ChunkFileWriter> file_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -16,13 +16,13 @@ struct Progress {
   explicit Progress(const runtime::Runtime& runtime) : ended(runtime) {}
 
   std::vector<std::optional<Status>> results;
-  runtime::Event ended;  ///< some work
+  runtime::Event ended;  ///< notified when some work has ended
 };
 
 asio::awaitable<void> carry_out(std::shared_ptr<Progress> progress, size_t position, DiskStep step) {
   Status result = co_await std::move(step.work);
   --step.root->steps;
-  if (progress->results[position]) co_return;  // nobody waits for it any more
+  if (progress->results[position]) co_return;  // the caller has stopped waiting for it
   progress->results[position] = std::move(result);
   progress->ended.notify_all();
 }

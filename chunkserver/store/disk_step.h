@@ -22,8 +22,9 @@ struct DiskStep {
 inline constexpr std::string_view kJoinsLater = "it hangs, and joins when it answers";
 
 /// Returns what became of each, in their order. A disk that hangs is waited for no longer: it has failed then with
-/// kUnavailable and the message `when_hung`, and its work runs on in `tasks` until the disk answers; StoreRoot::steps counts it meanwhile. REQUIRES: the work may be carried out as long as the
-/// disk is locked, and ends soon once its disk has failed; what it refers to lives as long as `tasks`.
+/// kUnavailable and the message `when_hung`, and its work runs on in `tasks` until the disk answers; StoreRoot::steps
+/// counts it meanwhile. REQUIRES: the work may be carried out as long as the disk is locked, and ends soon once its
+/// disk has failed; what it refers to lives as long as `tasks`.
 asio::awaitable<std::vector<Status>> run_side_by_side(const runtime::Runtime& runtime,
                                                       runtime::TaskGroup& tasks, std::string_view when_hung,
                                                       std::vector<DiskStep> steps);

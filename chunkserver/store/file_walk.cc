@@ -63,7 +63,7 @@ asio::awaitable<void> FileWalk::look_at(ChunkIndex::Entry entry) {
 }
 
 asio::awaitable<void> FileWalk::look_at(StoreRoot& root, std::shared_ptr<Segment> segment) {
-  const uint64_t end = segment->end;  // it may grow while the disk answers
+  const uint64_t end = segment->end;  // a copy: the segment may grow while the disk answers
   const auto found = co_await root.disk.disk().attributes(segment->path);
   if (!found) {
     const Status error = root.disk.note(found.error());

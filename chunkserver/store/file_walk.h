@@ -19,10 +19,10 @@ class FileWalk {
  public:
   static constexpr uint64_t kFilesPerSecond = 1000;
   static constexpr Duration kBetweenRounds = std::chrono::minutes(1);
-  static constexpr size_t kEntriesAtOnce =
-      100;  ///< entries of the index that are looked at between two pauses
-  static constexpr size_t kNamedPerRound =
-      10;  ///< lost chunks with a line of their own in the log; more are counted
+  /// Entries of the index that are examined between two pauses.
+  static constexpr size_t kEntriesAtOnce = 100;
+  /// Lost chunks that get a log line each; further ones are counted.
+  static constexpr size_t kNamedPerRound = 10;
 
   FileWalk(StoredChunks& chunks, StoreRoots roots, runtime::TaskGroup& tasks)
       : chunks_(chunks), roots_(roots), tasks_(tasks) {}
@@ -42,7 +42,7 @@ class FileWalk {
   StoredChunks& chunks_;
   const StoreRoots roots_;
   runtime::TaskGroup& tasks_;
-  size_t lost_ = 0;  ///< chunks of this round
+  size_t lost_ = 0;  ///< lost chunks found in this round
 };
 
 }  // namespace kintsugi::chunkserver

@@ -54,7 +54,7 @@ asio::awaitable<LateDisk::Found> LateDisk::find(StoreRoot& hung, const Identity&
   const bool answers = co_await wait_for_steps(hung);
   if (!answers) co_return Found{};
   hung.guard.release();
-  log::info("disk {} answers: its chunks are looked for", hung.disk.root());
+  log::info("disk {} answers: looking for its chunks", hung.disk.root());
   for (int attempt = 1;; ++attempt) {
     Found found{make_root(runtime_, options_, hung.position), nullptr};
     StoreRoot& root = *found.root;
@@ -67,7 +67,7 @@ asio::awaitable<LateDisk::Found> LateDisk::find(StoreRoot& hung, const Identity&
     if (!goes_on) co_return Found{};
     const bool hung_again = started.code() == Code::kUnavailable;
     if (hung_again && attempt < kMostAttempts) continue;
-    log::error("disk {} cannot be used after all: {}; start the server again when it is mended",
+    log::error("disk {} cannot be used after all: {}; repair the disk and start the server again",
                root.disk.root(), started.to_string());
     co_return Found{};
   }

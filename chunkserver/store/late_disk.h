@@ -15,13 +15,14 @@
 
 namespace kintsugi::chunkserver {
 
-/// What its start left under way finds out late what the disk has, and may still change it: so the disk gets a StoreRoot of its own once
-/// that has ended, and goes through the steps of a start with it. References outlive it.
+/// What its start left under way finds out late what the disk has, and may still change it: so the disk gets a
+/// StoreRoot of its own once that has ended, and goes through the steps of a start with it. References outlive it.
 class LateDisk {
  public:
   /// The disk may hang so often while its chunks are looked for; then it waits for the next start of the server.
   static constexpr int kMostAttempts = 8;
-  static constexpr Duration kLookEvery = std::chrono::seconds(1);  ///< whether the disk has answered
+  /// Pause between two checks whether the disk has answered.
+  static constexpr Duration kLookEvery = std::chrono::seconds(1);
 
   LateDisk(const runtime::Runtime& runtime, const StoreOptions& options, runtime::TaskGroup& tasks)
       : runtime_(runtime), options_(options), tasks_(tasks) {}
@@ -30,8 +31,9 @@ class LateDisk {
     std::unique_ptr<StoreRoot> root;
     std::shared_ptr<ChunkLoader> chunks;
   };
-  /// Waits until the disk of `hung` answers, and finds what is on it. Without a root: the disk cannot be used, as the log says, or
-  /// the tasks stop. `identity` is the server's. REQUIRES: `hung` failed in a step of the start, since it hung.
+  /// Waits until the disk of `hung` answers, and finds what is on it. Without a root: the disk cannot be used, as the
+  /// log says, or the tasks stop. `identity` is the server's. REQUIRES: `hung` failed in a step of the start, since it
+  /// hung.
   asio::awaitable<Found> find(StoreRoot& hung, const Identity& identity);
 
  private:
@@ -46,8 +48,8 @@ class LateDisk {
   runtime::TaskGroup& tasks_;
 };
 
-/// Puts what was found on a disk into the index of a store that runs, some chunks a turn. Those that the store has on another disk
-/// are surplus. Returns how many were put there.
+/// Puts what was found on a disk into the index of a store that runs, some chunks a turn. Those that the store has on
+/// another disk are surplus. Returns how many were put there.
 asio::awaitable<size_t> merge(const runtime::Runtime& runtime, std::vector<ChunkIndex::Entry> found,
                               ChunkIndex& index, SurplusCopies& surplus, runtime::TaskGroup& tasks);
 

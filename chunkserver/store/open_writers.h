@@ -52,7 +52,7 @@ class OpenWriters {
     }
 
    private:
-    OpenWriters* writers_;  ///< null once it left
+    OpenWriters* writers_;  ///< null once the room was released
     DataDisk* disk_;
     uint64_t max_bytes_;
     uint64_t small_bytes_ = 0;

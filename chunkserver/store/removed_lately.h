@@ -11,11 +11,12 @@
 
 namespace kintsugi::chunkserver {
 
-/// A write may arrive whole, by one call or by all that was sent over a stream, long after its client gave it up. When the chunk was removed meanwhile, nobody would know of the copy that this makes.
+/// A write may arrive whole, by one call or by all that was sent over a stream, long after its client gave it up. When
+/// the chunk was removed meanwhile, nobody would know of the copy that this makes.
 class RemovedLately {
  public:
-  static constexpr Duration kMemory = std::chrono::minutes(10);  ///< longer than a call may take
-  static constexpr size_t kMost = 100'000;                       ///< chunks; the oldest are forgotten first
+  static constexpr Duration kMemory = std::chrono::minutes(10);  ///< longer than any call may take
+  static constexpr size_t kMost = 100'000;  ///< number of chunks; beyond it, the oldest are forgotten
 
   void add(ChunkId id, TimePoint now) {
     forget(now);
@@ -41,7 +42,8 @@ class RemovedLately {
   }
 
   std::unordered_map<ChunkId, TimePoint> when_;
-  std::deque<std::pair<TimePoint, ChunkId>> order_;  ///< the entries of `when_`, and such as were replaced
+  /// Entries of `when_` in order of time; some may be superseded.
+  std::deque<std::pair<TimePoint, ChunkId>> order_;
 };
 
 }  // namespace kintsugi::chunkserver

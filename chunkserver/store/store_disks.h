@@ -17,8 +17,9 @@
 namespace kintsugi::chunkserver {
 
 struct StoreSpace {
-  uint64_t total_bytes = 0, free_bytes = 0;  ///< of all devices together
-  std::vector<runtime::DiskSpace> devices;   ///< each once, though several disks may be directories of it
+  uint64_t total_bytes = 0, free_bytes = 0;  ///< sum over `devices`
+  /// Each device once, though several disks may be directories of it.
+  std::vector<runtime::DiskSpace> devices;
   uint64_t chunks = 0, stored_bytes = 0;
   uint32_t disks = 0, failed_disks = 0;
 };
@@ -27,17 +28,17 @@ struct StoreSpace {
 struct DiskReport {
   std::string path;
   DiskCondition condition = DiskCondition::kWell;
-  std::string reason;  ///< for people; empty: it is well
+  std::string reason;  ///< human-readable; empty: the disk is well
   uint64_t total_bytes = 0, free_bytes = 0;
   uint64_t chunks = 0;
-  uint64_t read_errors = 0, write_errors = 0;  ///< since the start
-  bool full = false;                           ///< it takes nothing, whatever it reports
+  uint64_t read_errors = 0, write_errors = 0;  ///< counted since the start
+  bool full = false;                           ///< the disk accepts nothing, whatever free space it reports
   uint64_t quarantined_files = 0, quarantined_bytes = 0;
   Duration oldest_call{};  ///< age of the oldest call that has not returned
 };
 
-/// A disk that cannot be used, or that hangs at the start, is dropped alone; one that hung joins when it answers. References
-/// outlive it.
+/// A disk that cannot be used, or that hangs at the start, is dropped alone; one that hung joins when it answers.
+/// References outlive it.
 class StoreDisks {
  public:
   static constexpr size_t kMaxDisks = 64;
@@ -53,15 +54,15 @@ class StoreDisks {
   /// Lets another process have the disks. REQUIRES: the tasks have ended.
   void unlock();
 
-  /// Whose disks these are; made at the first start.
+  /// The owner of the disks; made at the first start.
   const Identity& identity() const { return identity_; }
   /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number);
   /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
   void keep_metadata_mark(MetadataMark mark);
 
-  /// The disk for a chunk of at most `max_bytes` that is about to be written, which has room for it. kNoSpace; kUnavailable: no
-  /// disk works, or the one that was chosen hangs.
+  /// The disk for a chunk of at most `max_bytes` that is about to be written, which has room for it. kNoSpace;
+  /// kUnavailable: no disk works, or the one that was chosen hangs.
   asio::awaitable<Result<StoreRoot*>> disk_for(ChunkId id, uint64_t max_bytes);
   DiskCalls& calls() { return calls_; }
 
@@ -91,7 +92,8 @@ class StoreDisks {
   const StoreOptions& options_;
   StoredChunks& chunks_;
   runtime::TaskGroup& tasks_;
-  std::vector<std::unique_ptr<StoreRoot>> roots_;  ///< by position; as many from the constructor on
+  /// Index: position of the disk. The number of entries never changes.
+  std::vector<std::unique_ptr<StoreRoot>> roots_;
   /// Disks that hung at the start and joined since: others may still refer to these.
   std::vector<std::unique_ptr<StoreRoot>> given_up_;
   Identity identity_;

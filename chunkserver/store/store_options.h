@@ -11,8 +11,9 @@
 namespace kintsugi::chunkserver {
 
 struct StoreOptions {
-  std::vector<std::string> disks;                    ///< absolute paths of directories
-  std::map<std::string, std::string> missing_disks;  ///< of those, which have failed from the start, and why
+  std::vector<std::string> disks;  ///< absolute paths of directories
+  /// Key: path of one of `disks` that is missing at the start; value: why.
+  std::map<std::string, std::string> missing_disks;
   SegmentLimits segments;
   uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
   uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none

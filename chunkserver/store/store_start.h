@@ -14,9 +14,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// Its calls are made once each, in their order. A disk that cannot be used is dropped, and comes back at the next start of the
-/// server. One that hangs meanwhile is dropped, too, and what its calls find when it answers is taken in by nobody: LateDisk
-/// looks for its chunks anew. References outlive it, and `tasks`.
+/// Its calls are made once each, in their order. A disk that cannot be used is dropped, and comes back at the next
+/// start of the server. One that hangs meanwhile is dropped, too, and what its calls find when it answers is taken in
+/// by nobody: LateDisk looks for its chunks anew. References outlive it, and `tasks`.
 class StoreStart {
  public:
   StoreStart(const runtime::Runtime& runtime, StoreRoots roots, runtime::TaskGroup& tasks)

@@ -59,7 +59,8 @@ bool StoredChunks::drop_lost(ChunkId id, uint64_t generation, Code why) {
 }
 
 asio::awaitable<void> StoredChunks::clear_away(Entry entry, ChunkIndex::Claim claim) {
-  const ChunkIndex::Claim held = std::move(claim);  // until the end, which a parameter may outlive
+  // Held until the end of this function; the parameter itself may live longer.
+  const ChunkIndex::Claim held = std::move(claim);
   const ChunkId id = entry.info.id;
   if (!entry.in_segment) {
     co_await entry.root->disk.quarantine(entry.root->disk.chunk_path(entry.info), chunk_file_name(id));

@@ -18,12 +18,15 @@
 
 namespace kintsugi::chunkserver {
 
-/// Whatever leaves the index leaves memory with it: no open file and no cached block of a copy outlives its entry. Chunks whose
-/// bytes are damaged or gone, and all of a disk that fails, are taken out here and reported lost. References outlive it.
+/// Whatever leaves the index leaves memory with it: no open file and no cached block of a copy outlives its entry.
+/// Chunks whose bytes are damaged or gone, and all of a disk that fails, are taken out here and reported lost.
+/// References outlive it.
 class StoredChunks {
  public:
-  static constexpr size_t kOpenFiles = 256;       ///< kept open for reading; each is a descriptor
-  static constexpr size_t kOpenRecords = 16'384;  ///< the same for small chunks, which share descriptors
+  /// Chunk files that are kept open for reading; each takes a descriptor.
+  static constexpr size_t kOpenFiles = 256;
+  /// Open small chunks; those of a segment share a descriptor.
+  static constexpr size_t kOpenRecords = 16'384;
   using Entry = ChunkIndex::Entry;
 
   /// `cache_bytes`: as for ChunkCache. What clears away after a damaged chunk runs in `tasks`.
@@ -76,7 +79,7 @@ class StoredChunks {
   OpenChunkCache open_files_{kOpenFiles}, open_records_{kOpenRecords};
   ChunkCache cache_;
   UsageProfile usage_;
-  std::vector<ChunkInfo> lost_;  ///< and not taken yet
+  std::vector<ChunkInfo> lost_;  ///< lost chunks that nobody has fetched with take_lost() yet
   uint64_t corrupt_ = 0;
   SurplusCopies surplus_;
 };

@@ -49,7 +49,7 @@ asio::awaitable<void> SurplusCopies::use(ChunkIndex::Entry copy) {
   if (!opened || !((*opened)->info == copy.info) || copy.root->disk.failed()) co_return;
   log::info("chunk {} is used from disk {}: its other copy was deleted or lost", copy.info.id,
             copy.root->disk.root());
-  copy.generation = 0;  // it gets a new one
+  copy.generation = 0;  // the index assigns a new one
   index_.insert(copy);
 }
 

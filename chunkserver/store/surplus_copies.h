@@ -12,12 +12,13 @@
 
 namespace kintsugi::chunkserver {
 
-/// Takes each off its disk as soon as that answers. A copy stays that differs from what is used: it may be the right one. When the
-/// chunk was deleted or lost by then, the copy is the one that is used: the next block report tells of it, and it can be deleted.
-/// References outlive it.
+/// Takes each off its disk as soon as that answers. A copy stays that differs from what is used: it may be the right
+/// one. When the chunk was deleted or lost by then, the copy is the one that is used: the next block report tells of
+/// it, and it can be deleted. References outlive it.
 class SurplusCopies {
  public:
-  static constexpr Duration kLookAgain = std::chrono::seconds(10);  ///< whether disks that hung answer
+  /// Pause between two checks whether hung disks answer.
+  static constexpr Duration kLookAgain = std::chrono::seconds(10);
 
   SurplusCopies(const runtime::Runtime& runtime, ChunkIndex& index)
       : index_(index), clock_(runtime.clock), added_(runtime) {}

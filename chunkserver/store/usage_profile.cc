@@ -17,7 +17,7 @@ void UsageProfile::read(ChunkId id, double share) {
   if (!(share > 0)) return;
   share = std::min(share, 1.0);
   const double before = heat(id);
-  forget(id);  // the score is part of the order's key, and cannot change in place
+  forget(id);  // the score is a part of the key of order_, and cannot change in place
   const Score score = std::log2(before + share) + now_in_half_lives();
   scores_[id] = score;
   order_.emplace(score, id);

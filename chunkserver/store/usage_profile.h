@@ -42,7 +42,7 @@ class UsageProfile {
 
   const runtime::Clock& clock_;
   const size_t max_chunks_;
-  std::unordered_map<ChunkId, Score> scores_;  ///< never iterated
+  std::unordered_map<ChunkId, Score> scores_;  ///< never iterated: its order is not deterministic
   std::set<std::pair<Score, ChunkId>> order_;  ///< coldest first
 };
 

@@ -20,7 +20,7 @@ asio::awaitable<Status> check_access(Context context, client::InodeCalls& calls,
     if (found) list = std::move(*found);
   }
   if (permissions.allow(who, wanted, list)) co_return Status{};
-  co_return Status{Code::kAccessDenied, "may not be opened so by this user"};
+  co_return Status{Code::kAccessDenied, "may not be opened in this way by this user"};
 }
 
 }  // namespace kintsugi::capi

@@ -1,5 +1,5 @@
-/// Who may open what. The metaserver checks everything else; who opens a file or lists a directory has to ask here, as a kernel
-/// asks for those who use a mount.
+/// Who may open what. The metaserver checks everything else; who opens a file or lists a directory has to ask here, as
+/// a kernel asks for those who use a mount.
 #pragma once
 
 #include <cstdint>

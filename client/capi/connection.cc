@@ -15,7 +15,7 @@ Status ended() {
 }
 
 Status own_thread() {
-  return {Code::kDeadlock, "a callback would wait for its own thread"};
+  return {Code::kDeadlock, "a blocking call from a callback would wait for its own thread"};
 }
 
 /// Threads that are started meanwhile have all signals blocked: those of the application are not theirs.

@@ -24,13 +24,13 @@ struct ConnectionSettings {
   client::Options client;
   client::FilesOptions files;
   rpc::Secret secret;
-  proto::Caller caller;  ///< for whom everything is done
+  proto::Caller caller;  ///< the user in whose name all operations are done
   uint32_t umask = 022;
-  size_t max_outstanding = 1024;  ///< bound on asynchronous calls
+  size_t max_outstanding = 1024;  ///< limit for asynchronous calls
 };
 
-/// Made by connect(), and ended by disconnect(): after that it is an empty shell, and calls are kBadHandle. REQUIRES, before it is
-/// destroyed: disconnect() was called.
+/// Made by connect(), and ended by disconnect(): after that it is an empty shell, and calls are kBadHandle. REQUIRES,
+/// before it is destroyed: disconnect() was called.
 class Connection {
  public:
   /// Returns once the metaserver has answered: kUnavailable; kPermissionDenied.
@@ -40,11 +40,12 @@ class Connection {
   // ---- from any thread
   /// Runs the task on the connection's thread, and waits for it. kDeadlock: this is that thread.
   Outcome call(asio::awaitable<Outcome> task);
-  /// Has `callback` called on the connection's thread with what the task comes to. kWouldBlock: too many have not ended.
+  /// Has `callback` called on the connection's thread with what the task comes to. kWouldBlock: too many have not
+  /// ended.
   static Status submit(const std::shared_ptr<Connection>& self, asio::awaitable<Outcome> task,
                        kintsugi_callback callback, void* user);
-  /// Waits for all calls, closes what is open and stops the thread. The first error of writing out. kBadHandle: done before;
-  /// kDeadlock: this is the connection's thread.
+  /// Waits for all calls, closes what is open and stops the thread. The first error of writing out. kBadHandle: done
+  /// before; kDeadlock: this is the connection's thread.
   Status disconnect();
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
 
@@ -69,12 +70,12 @@ class Connection {
   asio::awaitable<Status> end();
 
   const ConnectionSettings settings_;
-  std::thread::id thread_;  ///< set before connect() returns
+  std::thread::id thread_;  ///< thread of the client; set before connect() returns
   std::mutex mutex_;
   std::condition_variable left_;
   bool ending_ = false;
-  size_t calls_ = 0;        ///< that have not ended
-  size_t outstanding_ = 0;  ///< of those, asynchronous ones
+  size_t calls_ = 0;        ///< calls that have not ended
+  size_t outstanding_ = 0;  ///< asynchronous calls that have not ended
   std::unique_ptr<client::BlockingClient> client_;
   std::unique_ptr<client::OpenFiles> files_;
   std::set<std::shared_ptr<File>> open_;

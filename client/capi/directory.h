@@ -31,8 +31,8 @@ class Directory {
   const uint64_t inode_;
   std::mutex mutex_;
   proto::ListResponse page_;
-  int at_ = 0;         ///< the next one of the page
-  std::string after_;  ///< the last name of the page before
+  int at_ = 0;         ///< index of the page's next entry
+  std::string after_;  ///< last name of the previous page
   bool more_ = true;   ///< there may be another page
 };
 

@@ -144,7 +144,7 @@ asio::awaitable<Outcome> File::allocate(FilePtr self, int mode, uint64_t offset,
   how.punch_hole = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
   how.zero_range = (mode & FALLOC_FL_ZERO_RANGE) != 0;
   const bool known = (mode & ~kKnown) == 0 && !(how.punch_hole && (!how.keep_size || how.zero_range));
-  if (!known) co_return Status{Code::kNotSupported, "space is not allocated so"};
+  if (!known) co_return Status{Code::kNotSupported, "this mode of allocation is not supported"};
   co_return outcome_of(
       co_await self->handle_->file().allocate(self->connection_->context(), how, offset, length));
 }

@@ -17,8 +17,8 @@ namespace kintsugi::capi {
 class File;
 using FilePtr = std::shared_ptr<File>;
 
-/// All operations are tasks on the connection's thread, and own the file as long as they run. After close() they are kBadHandle, and
-/// the object is an empty shell that any thread may destroy.
+/// All operations are tasks on the connection's thread, and own the file as long as they run. After close() they are
+/// kBadHandle, and the object is an empty shell that any thread may destroy.
 class File {
  public:
   /// On the connection's thread. `flags`: those of open(2).
@@ -54,8 +54,8 @@ class File {
   const int flags_;
   bool closing_ = false;
   size_t uses_ = 0;                             ///< operations that run
-  std::unique_ptr<client::OpenHandle> handle_;  ///< null: closed
-  std::unique_ptr<runtime::Event> idle_;        ///< no operation runs
+  std::unique_ptr<client::OpenHandle> handle_;  ///< null: the file is closed
+  std::unique_ptr<runtime::Event> idle_;        ///< notified when no operation runs any more
 };
 
 }  // namespace kintsugi::capi

@@ -9,9 +9,9 @@
 
 namespace kintsugi::capi {
 
-/// A handle has the type of a pointer, so that a compiler tells connections from files, and the value of a number that is never given
-/// out again, over all tables: one that was ended, or is of another kind, is not found. Numbers are odd, as no pointer of a
-/// caller's is.
+/// A handle has the type of a pointer, so that a compiler tells connections from files, and the value of a number that
+/// is never given out again, over all tables: one that was ended, or is of another kind, is not found. Numbers are
+/// odd, as no pointer of a caller's is.
 inline uint64_t next_handle() {
   static std::atomic<uint64_t> last{1};
   return last += 2;

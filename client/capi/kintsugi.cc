@@ -1,4 +1,5 @@
-// The functions of kintsugi.h: arguments are checked here, handles become objects, and the work is a task of the connection.
+// The functions of kintsugi.h: arguments are checked here, handles become objects, and the work is a task of the
+// connection.
 #include "client/capi/include/kintsugi/kintsugi.h"
 
 #include <cstring>
@@ -280,7 +281,7 @@ int kintsugi_ftruncate(kintsugi_file_t* file, int64_t size) {
 int kintsugi_fallocate(kintsugi_file_t* file, int mode, int64_t offset, int64_t length) {
   Status arguments;
   if (offset < 0 || length <= 0) {
-    arguments = bad_argument("the range makes no sense");
+    arguments = bad_argument("the offset is negative, or the length is not above 0");
   } else if (offset > INT64_MAX - length) {
     arguments = {Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   }
@@ -292,7 +293,7 @@ int kintsugi_fallocate(kintsugi_file_t* file, int mode, int64_t offset, int64_t 
 int64_t kintsugi_lseek(kintsugi_file_t* file, int64_t offset, int whence) {
   Status arguments;
   if (whence != SEEK_DATA && whence != SEEK_HOLE) {
-    arguments = bad_argument("only data and holes are looked for");
+    arguments = bad_argument("`whence` must be SEEK_DATA or SEEK_HOLE");
   } else if (offset < 0) {
     arguments = {Code::kNoDevice, "the offset is negative"};
   }
@@ -308,7 +309,7 @@ int64_t kintsugi_copy_file_range(kintsugi_file_t* from, int64_t from_offset, kin
     if (!source || !target) return bad_handle();
     if (from_offset < 0 || to_offset < 0) return bad_argument("an offset is negative");
     if (source->connection() != target->connection())
-      return Status{Code::kCrossDevice, "the files are of two connections"};
+      return Status{Code::kCrossDevice, "the files belong to different connections"};
     return source->connection()->call(File::copy_range(source, static_cast<uint64_t>(from_offset), target,
                                                        static_cast<uint64_t>(to_offset), length));
   });
@@ -461,7 +462,8 @@ int kintsugi_setxattr(kintsugi_t* connection, const char* path, const char* name
   if (any_null(path, name) || (value == nullptr && bytes > 0))
     return change_xattr(connection, path, null(), {});
   if (flags != 0 && flags != XATTR_CREATE && flags != XATTR_REPLACE)
-    return change_xattr(connection, path, bad_argument("the flags make no sense"), {});
+    return change_xattr(connection, path, bad_argument("the flags must be 0, XATTR_CREATE or XATTR_REPLACE"),
+                        {});
   if (bytes > XATTR_SIZE_MAX)
     return change_xattr(connection, path, {Code::kTooBig, "the value is longer than 64 KiB"}, {});
   proto::SetXattrRequest request;

@@ -34,7 +34,7 @@ asio::awaitable<Result<proto::Attributes>> make(Connection& connection, uint64_t
 asio::awaitable<Status> open_nameless(ConnectionPtr connection, Place place, int flags, uint32_t mode,
                                       FilePtr& opened) {
   if ((flags & O_ACCMODE) == O_RDONLY)
-    co_return Status{Code::kInvalidArgument, "a file without a name is opened for writing"};
+    co_return Status{Code::kInvalidArgument, "O_TMPFILE requires opening for writing"};
   if (!place.found) co_return Status{Code::kNotFound, place.name + " does not exist"};
   const auto made = co_await make(*connection, place.found->inode(), "", mode);
   if (!made) co_return made.error();
@@ -49,7 +49,7 @@ Status check_type(const Place& place, int flags) {
   if (type == proto::Attributes::SYMLINK) return {Code::kSymlinkLoop, place.name + " is a symbolic link"};
   if (type == proto::Attributes::DIRECTORY) return {Code::kIsDirectory, "is a directory"};
   if ((flags & O_DIRECTORY) != 0) return {Code::kNotDirectory, place.name + " is not a directory"};
-  if (type != proto::Attributes::FILE) return {Code::kNoDevice, place.name + " is no regular file"};
+  if (type != proto::Attributes::FILE) return {Code::kNoDevice, place.name + " is not a regular file"};
   return {};
 }
 
@@ -77,7 +77,8 @@ asio::awaitable<Status> open_file(ConnectionPtr connection, std::string path, in
   if ((flags & O_ACCMODE) == O_ACCMODE || (flags & O_PATH) != 0)
     co_return Status{Code::kInvalidArgument, "files are opened for reading, for writing or for both"};
   if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
-    co_return Status{Code::kInvalidArgument, "directories are not made by opening them"};
+    co_return Status{Code::kInvalidArgument,
+                     "O_CREAT and O_DIRECTORY exclude each other: kintsugi_mkdir makes directories"};
   const bool exclusive = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
   const LastName last_name =
       exclusive || (flags & O_NOFOLLOW) != 0 ? LastName::kDoNotFollow : LastName::kFollow;
@@ -91,7 +92,8 @@ asio::awaitable<Status> open_file(ConnectionPtr connection, std::string path, in
       co_return co_await open_existing(connection, *place->found, flags, opened);
     }
     if ((flags & O_CREAT) == 0) co_return Status{Code::kNotFound, place->name + " does not exist"};
-    if (place->ends_with_slash) co_return Status{Code::kIsDirectory, "a file has no / behind its name"};
+    if (place->ends_with_slash)
+      co_return Status{Code::kIsDirectory, "the path of a file must not end with /"};
     const auto made = co_await make(*connection, place->parent, place->name, mode);
     if (made) {
       opened = File::open(connection, connection->files().open(*made, /*held=*/true), flags);

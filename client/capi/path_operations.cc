@@ -24,7 +24,7 @@ asio::awaitable<Result<proto::Attributes>> find(Connection& connection, std::str
 asio::awaitable<Result<Place>> last_name_of(Connection& connection, std::string path, Code nameless) {
   auto place = co_await walk(connection.context(), connection.calls(), connection.caller(), std::move(path),
                              LastName::kDoNotResolve);
-  if (place && place->parent == 0) co_return Status{nameless, "the path has no last name"};
+  if (place && place->parent == 0) co_return Status{nameless, "the path does not end with a name"};
   co_return place;
 }
 
@@ -115,7 +115,7 @@ asio::awaitable<Outcome> make_symlink(ConnectionPtr connection, std::string targ
   KINTSUGI_CO_TRY(posix::check_target(target));
   const auto place = co_await last_name_of(*connection, std::move(path), Code::kAlreadyExists);
   if (!place) co_return place.error();
-  if (place->ends_with_slash) co_return Status{Code::kNotFound, "a link has no / behind its name"};
+  if (place->ends_with_slash) co_return Status{Code::kNotFound, "the path of a link must not end with /"};
   proto::MakeInodeRequest request;
   *request.mutable_caller() = connection->caller();
   request.set_parent(place->parent);
@@ -129,7 +129,7 @@ asio::awaitable<Outcome> read_symlink(ConnectionPtr connection, std::string path
   const auto found = co_await find(*connection, std::move(path), LastName::kDoNotFollow);
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
-    co_return Status{Code::kInvalidArgument, "is no symbolic link"};
+    co_return Status{Code::kInvalidArgument, "is not a symbolic link"};
   found->target().copy(into.data(), into.size());
   co_return static_cast<int64_t>(found->target().size());
 }
@@ -139,7 +139,7 @@ asio::awaitable<Outcome> make_link(ConnectionPtr connection, std::string from, s
   if (!source) co_return source.error();
   const auto place = co_await last_name_of(*connection, std::move(to), Code::kAlreadyExists);
   if (!place) co_return place.error();
-  if (place->ends_with_slash) co_return Status{Code::kNotFound, "a file has no / behind its name"};
+  if (place->ends_with_slash) co_return Status{Code::kNotFound, "the path of a file must not end with /"};
   proto::LinkRequest request;
   *request.mutable_caller() = connection->caller();
   request.set_inode(source->inode());
@@ -159,7 +159,7 @@ asio::awaitable<Outcome> remove(ConnectionPtr connection, std::string path, bool
     const auto found = co_await look_up(*connection, *place);
     if (!found) co_return found.error();
     co_return Status{found->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kNotDirectory,
-                     "a file has no / behind its name"};
+                     "the path of a file must not end with /"};
   }
   KINTSUGI_CO_TRY(co_await tell_holds(*connection));
   proto::UnlinkRequest request;
@@ -173,7 +173,7 @@ asio::awaitable<Outcome> remove(ConnectionPtr connection, std::string path, bool
 asio::awaitable<Outcome> rename(ConnectionPtr connection, std::string from, std::string to, unsigned flags) {
   if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 ||
       flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
-    co_return Status{Code::kInvalidArgument, "names are not changed so"};
+    co_return Status{Code::kInvalidArgument, "these flags of rename are not supported"};
   const auto source = co_await last_name_of(*connection, std::move(from), Code::kInvalidArgument);
   if (!source) co_return source.error();
   const auto target = co_await last_name_of(*connection, std::move(to), Code::kInvalidArgument);

@@ -27,7 +27,7 @@ asio::awaitable<Result<Place>> walk(Context context, client::InodeCalls& calls, 
   std::deque<std::string> names = split(path);
   uint64_t directory = kRootInode.value;
   bool ends_with_slash = path.back() == '/';
-  std::optional<proto::Attributes> here;  // the directory, when the path ends there
+  std::optional<proto::Attributes> here;  // attributes of the directory, if the path ends there
   int symlinks = 0;
   while (!names.empty()) {
     const std::string name = std::move(names.front());

@@ -16,7 +16,8 @@ inline constexpr int kMaxSymlinks = 40;
 
 /// Where a path leads.
 struct Place {
-  uint64_t parent = 0;  ///< the directory of the last name; 0: there is no last name, as of "/", "." and ".."
+  /// Directory of the last name; 0: the path has no last name, like "/", "." and "..".
+  uint64_t parent = 0;
   std::string name;
   /// What is there. None: nothing, or it was not asked for.
   std::optional<proto::Attributes> found;
@@ -24,13 +25,14 @@ struct Place {
 };
 
 enum class LastName {
-  kFollow,        ///< a symbolic link there is followed
-  kDoNotFollow,   ///< unless a "/" follows it
-  kDoNotResolve,  ///< what is there, if anything, is not looked at
+  kFollow,        ///< a symbolic link at the end is followed
+  kDoNotFollow,   ///< it is followed only if a "/" comes after it
+  kDoNotResolve,  ///< what the last name refers to is not looked up
 };
 
-/// The metaserver checks that the caller may search the directories on the way. It is no error that nothing has the last name, but
-/// kNotFound when one before it does not exist; kNotDirectory, kAccessDenied, kNameTooLong, kSymlinkLoop.
+/// The metaserver checks that the caller may search the directories on the way. It is no error that nothing has the
+/// last name, but kNotFound when one before it does not exist; kNotDirectory, kAccessDenied, kNameTooLong,
+/// kSymlinkLoop.
 asio::awaitable<Result<Place>> walk(Context context, client::InodeCalls& calls, proto::Caller caller,
                                     std::string path, LastName last_name);
 

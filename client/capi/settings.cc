@@ -84,7 +84,8 @@ Result<ConnectionSettings> settings_of(const char* address, const char* secret_f
   kintsugi_options options = default_options();
   if (given != nullptr) {
     if (given->size < kSmallestOptions) return invalid("the options were not initialised");
-    // A program of an older version has fewer fields, for the others the defaults hold; one of a newer version has more.
+    // A program of an older version has fewer fields, for the others the defaults hold; one of a newer version has
+    // more.
     std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
     options.size = sizeof options;
   }

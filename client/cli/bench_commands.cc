@@ -75,7 +75,7 @@ Status bench_get(Session& session, BlockingClient& client, const Arguments& argu
 struct Phase {
   uint64_t next = 0;
   uint64_t operations = 0;
-  Status failure = {};  ///< the first one; it ends the phase
+  Status failure = {};  ///< the first failure, which ends the phase
 };
 
 using PhaseWorker = asio::awaitable<void> (*)(client::Client&, Phase&, std::string directory);
@@ -85,7 +85,7 @@ asio::awaitable<void> create_files(client::Client& client, Phase& phase, std::st
     const uint64_t number = phase.next++;
     client::MemorySource empty{{}};
     client::WriteOptions options;
-    options.replace = true;  // an empty file's creation then may repeat
+    options.replace = true;  // makes repeating the creation of an empty file harmless
     auto made = co_await client.write(fmt::format("{}/{}", directory, number), empty, std::move(options));
     if (!made) phase.failure = made.error();
   }

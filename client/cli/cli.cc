@@ -27,7 +27,7 @@ Command all_commands() {
 }  // namespace
 
 int run(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe then fails like any other write
   log::set_level(std::getenv("KINTSUGI_DEBUG") != nullptr ? log::Level::kDebug : log::Level::kError);
   const Command program = all_commands();
   const Invocation invocation = parse(program, "kintsugi 0.2.0", argc, argv);

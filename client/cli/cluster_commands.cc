@@ -19,16 +19,16 @@ constexpr auto kStartLimit = std::chrono::seconds(30);
 constexpr auto kStartPoll = std::chrono::milliseconds(50);
 constexpr auto kStopPatience = std::chrono::seconds(10);
 constexpr Duration kOneAnswer = 1s;
-constexpr uint64_t kLeastChunk = 1 << 20,
-                   kMostChunk = 256 << 20;  ///< as the metaserver's setting chunk_bytes
+/// Limits of the metaserver's setting chunk_bytes.
+constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 256 << 20;
 /// The policy of a metaserver whose settings name none.
 constexpr std::string_view kDefaultPolicy = "rs-6-3-1024k";
 
 struct Arguments {
   std::string directory = "cluster";
   LocalClusterOptions options;
-  std::optional<uint32_t> chunkservers,
-      repair_managers;  ///< when they are given: a cluster that exists grows
+  /// If given, an existing cluster grows to this number.
+  std::optional<uint32_t> chunkservers, repair_managers;
 };
 
 Status check_grows(uint32_t wanted, uint32_t made, const char* what) {
@@ -64,12 +64,14 @@ uint32_t servers_for(std::string_view policy) {
 Result<std::string> fitting_policy(uint32_t chunkservers) {
   for (const std::string_view policy : kFittingPolicies)
     if (servers_for(policy) <= chunkservers) return policy == kDefaultPolicy ? "" : std::string(policy);
-  return Status{Code::kInvalidArgument,
-                "one chunkserver can keep nothing twice: take 2 at least (3 for an erasure code, 9 for " +
-                    std::string(kDefaultPolicy) + ")"};
+  return Status{
+      Code::kInvalidArgument,
+      "one chunkserver cannot keep two copies of anything: use at least 2 (3 for an erasure code, 9 for " +
+          std::string(kDefaultPolicy) + ")"};
 }
 
-/// Sentences on the default policy when it is not the usual one, or files cannot be stored with it yet; empty: all is as usual.
+/// Sentences on the default policy when it is not the usual one, or files cannot be stored with it yet; empty: all is
+/// as usual.
 std::string note_on_policy(const LocalClusterOptions& options, bool is_new, bool was_chosen) {
   const std::string name = options.policy.empty() ? std::string(kDefaultPolicy) : options.policy;
   const uint32_t needed = servers_for(name);
@@ -125,8 +127,9 @@ Status follow_move(LocalCluster& cluster) {
   if (!before) return {};
   for (const LocalDaemon& daemon : cluster.daemons()) {
     if (daemon.pid() == 0) continue;
-    return {Code::kConflict, fmt::format("this cluster was in {}, and its {} runs since then: stop it first",
-                                         *before, daemon.name)};
+    return {Code::kConflict,
+            fmt::format("this cluster was moved here from {}, and its {} still runs: stop it first", *before,
+                        daemon.name)};
   }
   return cluster.adopt_directory();
 }
@@ -168,7 +171,8 @@ bool has_come(const proto::ServerState& server, SteadyClock::time_point started)
   const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
   // An older heartbeat came from the server's former life, whose end the metaserver has not noticed yet.
   const bool fresh = server.seconds_since_heartbeat() <= elapsed;
-  // A registration alone, which does not tell of disks, is no sign: the server may find that it belongs to another cluster.
+  // A registration alone, which does not tell of disks, is no sign: the server may find that it belongs to another
+  // cluster.
   return server.liveness() == proto::ServerState::ALIVE && fresh && server.disks() > 0;
 }
 
@@ -203,8 +207,8 @@ Status not_up(const LocalCluster& cluster, const std::set<std::string>& missing,
                       daemons[first + 1].last_words())};
 }
 
-/// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`, and has a repair
-/// manager. An error says which daemon failed and how its log ends.
+/// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`, and has a
+/// repair manager. An error says which daemon failed and how its log ends.
 Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
                      std::set<std::string>& launched) {
   KINTSUGI_ASSIGN(const auto client,

@@ -16,7 +16,7 @@ struct LocalClusterOptions {
   std::string policy;                ///< empty: the metaserver's default
   double repair_delay_seconds = -1;  ///< negative: the metaserver's default
   uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
-  uint32_t repair_managers = 1;      ///< 0: a cluster of an earlier version, whose metaserver repaired
+  uint32_t repair_managers = 1;  ///< 0: a cluster of an earlier version, in which the metaserver did repairs
 };
 
 struct ClusterDescription {
@@ -24,10 +24,10 @@ struct ClusterDescription {
     std::string listen, http, rack;
   };
 
-  std::string directory;  ///< where its files say that it is
+  std::string directory;  ///< directory of the cluster, as its files name it
   LocalClusterOptions options;
   std::string metaserver, metaserver_http;
-  std::string monitor, monitor_http;  ///< empty: it has none
+  std::string monitor, monitor_http;  ///< empty: the cluster has no monitor
   std::vector<Chunkserver> chunkservers;
 
   /// Reads the file in the directory of the cluster. kNotFound when there is none.

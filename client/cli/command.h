@@ -1,5 +1,5 @@
-/// A command of the command line, described as data. The command groups (commands.h) are tables of these; parser.cc turns the
-/// one that a line names into a parser.
+/// A command of the command line, described as data. The command groups (commands.h) are tables of these; parser.cc
+/// turns the one that a line names into a parser.
 ///
 /// ```cpp
 /// const auto a = std::make_shared<Arguments>();
@@ -42,7 +42,7 @@ struct Bytes {
 /// One of several values that have names.
 struct Choice {
   std::vector<std::string> names;
-  std::function<void(size_t)> choose;  ///< sets the variable to the value of the name with this number
+  std::function<void(size_t)> choose;  ///< sets the variable to the value whose name has this index
 };
 
 template <class T>
@@ -54,8 +54,8 @@ Choice one_of(T* variable, std::vector<T> values, std::string_view (*name)(T)) {
   return choice;
 }
 
-/// The variable that an option sets when it is given; its type says how the text is read. A bool is a flag, a vector takes
-/// many values, a chunk is written STRIPE:INDEX, as in 81:3.
+/// The variable that an option sets when it is given; its type says how the text is read. A bool is a flag, a vector
+/// takes many values, a chunk is written STRIPE:INDEX, as in 81:3.
 using Target =
     std::variant<bool*, std::string*, std::vector<std::string>*, uint32_t*, std::optional<uint32_t>*,
                  uint64_t*, double*, Bytes, Choice, ChunkId*, std::vector<ChunkId>*>;
@@ -63,14 +63,14 @@ using Target =
 enum Need { kOptional, kRequired };
 
 struct Option {
-  std::string names;  ///< "-r,--recursive"; names without dashes make a positional: "PATH"
+  std::string names;  ///< "-r,--recursive"; names without dashes are positional: "PATH"
   Target target;
   std::string help;
   Need need = kOptional;
-  uint64_t least = 0;  ///< bounds of a number
+  uint64_t least = 0;  ///< smallest allowed number
   uint64_t most = std::numeric_limits<uint64_t>::max();
-  int least_values = 1;       ///< of a vector
-  std::string excludes = {};  ///< the name of an option that cannot be given together with this one
+  int least_values = 1;       ///< fewest values that a vector option takes
+  std::string excludes = {};  ///< name of an option that excludes this one
 };
 
 /// The work of a command. What fails is returned, or complained about (Session::complain) while the work goes on.
@@ -79,12 +79,13 @@ using Run = std::function<Status(Session&)>;
 struct Command {
   std::string name;
   std::string help;
-  std::vector<Command> commands = {};  ///< a group has these and nothing of what follows
+  std::vector<Command> commands = {};  ///< subcommands; a group of commands has nothing else
   std::vector<Option> options = {};
-  bool prints_json =
-      false;  ///< with --json it prints a document of its own; else that is {"ok": true} (Session::run)
-  bool prints_bytes = false;           ///< what it prints is what files hold: there is no --json
-  std::function<Status()> check = {};  ///< called when all options are set; what it refuses is wrong usage
+  /// With --json it prints a document of its own; other commands print {"ok": true} (Session::run).
+  bool prints_json = false;
+  bool prints_bytes = false;  ///< it prints the contents of files, and so has no --json
+  /// Called when all options are set; an error means wrong usage.
+  std::function<Status()> check = {};
   Run run = {};
 };
 

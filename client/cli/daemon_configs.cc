@@ -91,7 +91,7 @@ Status DaemonConfigs::write_chunkserver(size_t number) const {
 Status DaemonConfigs::write_repair_managers() const {
   for (uint32_t i = 1; i <= cluster_.options.repair_managers; ++i) {
     const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
-    if (fs::exists(path)) continue;  // its owner may have changed it
+    if (fs::exists(path)) continue;  // its owner may have changed the file
     // It listens at any port and tells the metaserver which one.
     KINTSUGI_TRY(write_file(
         path, fmt::format("metaserver = {}\nsecret_file = {}\nlog_file = {}\n",
@@ -128,7 +128,7 @@ Status DaemonConfigs::adopt_directory(const std::vector<LocalDaemon>& daemons) c
   // Only paths that begin with the old directory change. What its owner put elsewhere, or changed, stays.
   const auto beginning = [](const std::string& directory) {
     std::string text = toml_string(directory + "/");
-    text.pop_back();  // the quotation mark at its end
+    text.pop_back();  // removes the closing quotation mark
     return text;
   };
   const std::string before = beginning(cluster_.directory), now = beginning(directory_);

@@ -25,7 +25,7 @@ class DaemonConfigs {
   Status write_env() const;
   Status write_metaserver() const;
   Status write_chunkserver(size_t number) const;
-  /// Those that are there stay as they are, for their owner may have changed them.
+  /// Files that exist stay as they are, because their owner may have changed them.
   Status write_repair_managers() const;
   Status write_monitor() const;
 

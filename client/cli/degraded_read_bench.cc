@@ -77,7 +77,7 @@ Status run(Session& session, BlockingClient& client, const Arguments& arguments)
     options.length = arguments.length;
     options.shape = arguments.shape;
     options.slice_bytes = arguments.slice_bytes;
-    options.fall_back = false;  // a read that fell back would be measured as one that it is not
+    options.fall_back = false;  // a read that fell back would count as a degraded read
     KINTSUGI_ASSIGN(DegradedReadReport report,
                     client.run(client.async().read_lost_chunk(chunk.stripe.value, chunk.index, sink,
                                                               std::move(options))));

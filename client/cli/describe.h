@@ -1,5 +1,5 @@
-/// The tables of commands as a document, from which scripts/references.py makes docs/reference/commands.md, the manual page
-/// kintsugi(1) and the completions of shells.
+/// The tables of commands as a document, from which scripts/references.py makes docs/reference/commands.md, the manual
+/// page kintsugi(1) and the completions of shells.
 #pragma once
 
 #include <string>

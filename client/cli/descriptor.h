@@ -1,4 +1,4 @@
-/// Who closes an open file.
+/// The owner of an open file descriptor, which closes it.
 #pragma once
 
 #include <utility>

@@ -42,8 +42,8 @@ Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arg
   return client.run(client.async().diagnose(std::move(request), known));
 }
 
-/// Where to look in the source, the likeliest place first: what the monitor chose, or else the verdict's own place and then those
-/// of who waits for it.
+/// Where to look in the source, the likeliest place first: what the monitor chose, or else the verdict's own place and
+/// then those of who waits for it.
 void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
   std::set<std::pair<std::string, uint32_t>> shown;
   const auto print = [&](const std::string& file, uint32_t line, const std::string& function) {
@@ -103,7 +103,7 @@ std::string conclusion(const proto::DiagnoseResponse& answer) {
 void print_history(const proto::DiagnoseResponse& answer) {
   int alarms = 0;
   for (const proto::Verdict& verdict : answer.verdicts()) {
-    if (verdict.raised_wall_ns() == 0) continue;  // nobody has kept it as an alarm
+    if (verdict.raised_wall_ns() == 0) continue;  // the monitor has not kept it as an alarm
     fmt::print("{}, active: {}\n", local_time(verdict.raised_wall_ns()), proto::describe(verdict));
     ++alarms;
   }
@@ -152,7 +152,7 @@ Status watch(Session& session, BlockingClient& client, const Arguments& argument
       if (!answer) fmt::print("{}\n", shown_message(now));
     }
     last = now;
-    if (std::fflush(stdout) != 0) return {};  // the reader is gone; Session says so
+    if (std::fflush(stdout) != 0) return {};  // the reader has closed the pipe; Session reports it
   } while (::poll(&interruption, 1, static_cast<int>(std::chrono::milliseconds(kWatchInterval).count())) ==
            0);
   return {};

@@ -12,7 +12,7 @@ namespace {
 using client::BlockingClient;
 
 constexpr std::string_view kMetaserver = "metaserver";
-constexpr double kLongestDelay = 1e9;  ///< in seconds, that can be sent; daemons take less
+constexpr double kLongestDelay = 1e9;  ///< seconds that fit into a request; daemons accept less
 
 struct Arguments {
   std::string where, point, action, detail, code;
@@ -64,8 +64,7 @@ Status change(Session& session, BlockingClient& client, const std::string& where
 
 Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
   if (!(arguments.delay >= 0 && arguments.delay <= kLongestDelay))
-    return {Code::kInvalidArgument,
-            fmt::format("--delay: {} s are no time that a fault may last", arguments.delay)};
+    return {Code::kInvalidArgument, fmt::format("--delay: a fault cannot last {} s", arguments.delay)};
   proto::ChangeFaultsRequest request;
   proto::InjectedFault& fault = *request.add_set();
   fault.set_point(arguments.point);

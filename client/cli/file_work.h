@@ -23,8 +23,8 @@ namespace asio = boost::asio;
 
 namespace kintsugi::cli {
 
-/// Runs `work` on one of the threads and comes back to the coroutine's own executor. `work` stays in this frame, which lives
-/// until the answer has come back, so that nothing is copied.
+/// Runs `work` on one of the threads and comes back to the coroutine's own executor. `work` stays in this frame, which
+/// lives until the answer has come back, so that nothing is copied.
 template <class Answer, class Work>
 asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
   auto initiate = [&threads, &work](auto handler) {
@@ -40,8 +40,8 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
                                                                                         asio::use_awaitable);
 }
 
-/// Moves all bytes of `ranges` by calls like readv and writev, which may each move a part. Returns the bytes that were moved:
-/// fewer than asked for only at the end of the file.
+/// Moves all bytes of `ranges` by calls like readv and writev, which may each move a part. Returns the bytes that were
+/// moved: fewer than asked for only at the end of the file.
 template <class Range, class Call>
 Result<size_t> move_all(const std::string& path, std::span<const Range> ranges, Call call) {
   std::vector<iovec> vectors;

@@ -28,8 +28,8 @@ Json names_json(const google::protobuf::RepeatedPtrField<proto::ServerName>& ser
 std::string chunks_text(
     const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
 
-// Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles. Number and name
-// of a server stand beside its id.
+// Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles. Number and
+// name of a server stand beside its id.
 Json to_json(const proto::Attributes& attributes);
 Json to_json(const proto::Stripe& stripe);
 Json to_json(const proto::ServerState& server);

@@ -10,8 +10,8 @@
 
 namespace kintsugi::cli {
 
-/// Loopback ports that nobody listens on, below the range that the kernel hands to outgoing connections, so that they are
-/// likely still free when the cluster starts again.
+/// Loopback ports that nobody listens on, below the range that the kernel hands to outgoing connections, so that they
+/// are likely still free when the cluster starts again.
 class FreePorts {
  public:
   /// Never gives an address in `taken`: its daemon may be down just now.

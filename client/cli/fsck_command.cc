@@ -40,9 +40,10 @@ Status check_arguments(const FsckArguments& arguments) {
 struct FsckTotals {
   uint64_t files = 0, directories = 0, stripes = 0, chunks = 0, missing_chunks = 0, degraded = 0, lost = 0;
   uint64_t hanging_chunks = 0, waiting = 0;
-  std::map<uint64_t, proto::FsckHanging> hanging;      ///< by server
-  std::map<uint64_t, proto::ServerName> not_reported;  ///< at some page, by server
-  uint64_t lost_names = 0;                             ///< of snapshots
+  std::map<uint64_t, proto::FsckHanging> hanging;  ///< key: server id
+  /// Servers that had not reported all their chunks when some page was made. Key: server id.
+  std::map<uint64_t, proto::ServerName> not_reported;
+  uint64_t lost_names = 0;  ///< names that snapshots lack
 
   void add(const proto::FsckResponse& page) {
     files += page.files();
@@ -262,7 +263,7 @@ struct Deep {
 
 Result<Deep> read_all(BlockingClient& client, const FsckArguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
-  std::optional<Progress> line;  // begins once it is known how much there is to read
+  std::optional<Progress> line;  // shown once the amount to read is known
   client::DeepCheckOptions options;
   options.bytes_per_second = arguments.bytes_per_second;
   options.progress = [&line](const client::DeepCheckProgress& now) {
@@ -308,10 +309,10 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
   }
   if (!wrong.empty()) return {Code::kUnavailable, wrong};
   if (!doubt) return {};
-  return {
-      Code::kConflict,
-      "the metadata is older than chunks beside it, so newer files may be missing (see `kintsugi metadata "
-      "status`)"};
+  return {Code::kConflict,
+          "the metadata is older than chunks of this cluster, so newer files may be missing (see `kintsugi "
+          "metadata "
+          "status`)"};
 }
 
 std::string_view conclusion(const FsckTotals& totals, const std::optional<Deep>& deep) {

@@ -22,7 +22,7 @@ constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
 constexpr int kStatusOfSignals = 128;  ///< a shell adds it to the signal's number
 
 // A signal handler reaches nothing but globals.
-std::atomic<int> caught = 0;  ///< the first signal; 0: none came
+std::atomic<int> caught = 0;  ///< number of the first signal; 0: none came
 /// An eventfd, written when a signal comes or the command ends. It is never closed: a handler may be about to write.
 int event = -1;
 std::array<bool, kSignals.size()> taken{};
@@ -66,7 +66,7 @@ void take_signals() {
 [[noreturn]] void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   ::raise(signal);
-  ::_exit(kStatusOfSignals + signal);  // the signal is blocked: only its number is left
+  ::_exit(kStatusOfSignals + signal);  // the signal is blocked, so only its number can be passed on
 }
 
 }  // namespace

@@ -8,9 +8,10 @@
 
 namespace kintsugi::cli {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP calls `cancel` (on a thread of its own) instead of ending the process,
-/// so that the command can give up what it began. Then the process ends by that very signal, as a shell expects it: when the
-/// command calls end_if_requested(), or when kPatience has passed, or at the next signal, whichever comes first.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP calls `cancel` (on a thread of its own) instead of ending the
+/// process, so that the command can give up what it began. Then the process ends by that very signal, as a shell
+/// expects it: when the command calls end_if_requested(), or when kPatience has passed, or at the next signal,
+/// whichever comes first.
 ///
 /// A signal that the process ignored before, as under nohup, stays ignored. REQUIRES: there is one at a time.
 class Interruption {

@@ -1,7 +1,7 @@
 /// A JSON document that is put together and printed: `Json{{"bytes", 12}, {"entries", Json::array()}}`.
 ///
-/// nlohmann's type costs every file that names it several seconds to compile. This one only holds the values; json.cc alone
-/// knows how they are written.
+/// nlohmann's type costs every file that names it several seconds to compile. This one only holds the values; json.cc
+/// alone knows how they are written.
 #pragma once
 
 #include <concepts>
@@ -40,8 +40,8 @@ class Json {
   /// Appends the members of another object. REQUIRES: both are objects.
   void append(Json object);
 
-  /// The document as text, in lines that are indented by two spaces for each level. Strings may hold any bytes: those that
-  /// are not UTF-8 become replacement characters.
+  /// The document as text, in lines that are indented by two spaces for each level. Strings may hold any bytes: those
+  /// that are not UTF-8 become replacement characters.
   std::string pretty() const;
   /// The document on one line.
   std::string compact() const;

@@ -107,7 +107,7 @@ Status LocalCluster::close_to_others() const {
 }
 
 std::optional<std::string> LocalCluster::moved_from() const {
-  std::error_code ignored;  // of a directory that is gone
+  std::error_code ignored;  // the directory may be gone
   if (description_.directory == directory_ || fs::equivalent(description_.directory, directory_, ignored))
     return {};
   return description_.directory;

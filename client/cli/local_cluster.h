@@ -8,8 +8,8 @@
 /// data/           meta, chunkserver-1, ..., monitor
 /// ```
 ///
-/// The TOML files and `env` name the directory, so that a daemon can be started by hand from anywhere. Whoever moves the
-/// directory has them changed by the next start.
+/// The TOML files and `env` name the directory, so that a daemon can be started by hand from anywhere. Whoever moves
+/// the directory has them changed by the next start.
 #pragma once
 
 #include <chrono>
@@ -40,14 +40,15 @@ class LocalCluster {
   Status grow(uint32_t chunkservers);
   /// Adds repair managers until there are `count`. REQUIRES: at least as many as there are.
   Status grow_repair_managers(uint32_t count);
-  /// Adds a monitor when there is none, and its program is beside this one. Clusters made by earlier versions have none.
+  /// Adds a monitor when there is none, and its program is beside this one. Clusters made by earlier versions have
+  /// none.
   Status grow_monitor();
-  /// Takes growth back: daemons beyond as many as `before` says are stopped, as LocalDaemon::stop() does, and forgotten. Their
-  /// data stays for the next growth.
+  /// Takes growth back: daemons beyond as many as `before` says are stopped, as LocalDaemon::stop() does, and
+  /// forgotten. Their data stays for the next growth.
   Status shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience);
 
-  /// Has only the owner read what the cluster keeps: data, logs, settings and where its daemons are. Makes the directories for
-  /// these that are not there.
+  /// Has only the owner read what the cluster keeps: data, logs, settings and where its daemons are. Makes the
+  /// directories for these that are not there.
   Status close_to_others() const;
   /// The directory that the cluster's files name, if it is another one than it is in.
   std::optional<std::string> moved_from() const;
@@ -74,7 +75,7 @@ class LocalCluster {
   DaemonConfigs configs() const { return {directory_, description_}; }
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
-  std::string directory_;  ///< absolute
+  std::string directory_;  ///< absolute path
   ClusterDescription description_;
 };
 

@@ -27,13 +27,15 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxFileBytes = 64 << 20;
 constexpr size_t kLastWordsBytes = 400;
-constexpr std::streamoff kTailBytes = 64 << 10;  ///< of a log; its last line is shorter
+/// Bytes read from the end of a log; its last line is shorter.
+constexpr std::streamoff kTailBytes = 64 << 10;
 
-/// Clock ticks from the boot to the start of the process; 0 when there is no such process, or only its unreaped remains.
+/// Clock ticks from the boot to the start of the process; 0 when there is no such process, or only its unreaped
+/// remains.
 uint64_t start_time(pid_t pid) {
   auto text = read_file(fmt::format("/proc/{}/stat", pid));
   if (!text) return 0;
-  const size_t name_end = text->rfind(')');  // the name may hold anything
+  const size_t name_end = text->rfind(')');  // the name in parentheses may contain anything
   if (name_end == std::string::npos || text->size() < name_end + 3) return 0;
   // A zombie's pid is still taken, but it serves nobody: waiting for its end would wait for a parent that never asks.
   const char state = (*text)[name_end + 2];
@@ -129,8 +131,8 @@ Status LocalDaemon::start() const {
   posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A session of its own keeps the terminal's signals away. It inherits none of this process's dispositions, except that a
-  // closed pipe is no reason to die.
+  // A session of its own keeps the terminal's signals away. It inherits none of this process's dispositions, except
+  // that a closed pipe is no reason to die.
   sigset_t defaults;
   sigfillset(&defaults);
   sigdelset(&defaults, SIGPIPE);

@@ -12,12 +12,14 @@
 namespace kintsugi::cli {
 
 struct LocalDaemon {
-  std::string name;      ///< "metaserver", "chunkserver-3"
-  std::string binary;    ///< absolute path
-  std::string config;    ///< its TOML file
-  std::string pid_file;  ///< "PID START_TIME": the start time tells a reused pid from the daemon
-  std::string output;  ///< standard output and error: it writes there before its log is open, or when it dies
-  std::string log;     ///< its log file
+  std::string name;    ///< "metaserver", "chunkserver-3"
+  std::string binary;  ///< absolute path
+  std::string config;  ///< path of its TOML file
+  /// "PID START_TIME": the start time tells the daemon from a later process with the same pid.
+  std::string pid_file;
+  /// Its standard output and error: used before its log is open, and when it crashes.
+  std::string output;
+  std::string log;  ///< path of its log file
 
   /// The process that runs, or 0 when none does.
   pid_t pid() const;
@@ -30,8 +32,8 @@ struct LocalDaemon {
   std::string last_words() const;
 };
 
-/// Keeps other starts and stops away from the daemons of a directory while it lives. Two starts at once would launch every
-/// daemon twice and note the pids of those that lost the race for the ports.
+/// Keeps other starts and stops away from the daemons of a directory while it lives. Two starts at once would launch
+/// every daemon twice and note the pids of those that lost the race for the ports.
 class DirectoryLock {
  public:
   /// Takes the lock without waiting. kConflict when somebody holds it.

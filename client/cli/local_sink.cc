@@ -184,7 +184,8 @@ Status LocalSink::finish_now(uint32_t mode, int64_t modified_ns) {
       ::futimens(file_.get(), times) != 0) {
     return status_from_errno(errno, path_);
   }
-  // A write that was delayed may fail only when a descriptor is closed. A file without a name needs its own for a while.
+  // A write that was delayed may fail only when a descriptor is closed. A file without a name needs its own for a
+  // while.
   Descriptor last = temporary_path_.empty() ? Descriptor(::dup(file_.get())) : std::move(file_);
   KINTSUGI_TRY(last.close().with_context(path_));
   return put_in_place();

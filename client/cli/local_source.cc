@@ -18,7 +18,8 @@ namespace {
 constexpr uint64_t kQuickBytes = 64 << 10;
 /// What st_blocks counts.
 constexpr uint64_t kStatBlock = 512;
-/// Ranges of a file with holes: a commit can name so many extents, and stripes that end within them. What comes after them is data.
+/// Ranges of a file with holes: a commit can name so many extents, and stripes that end within them. What comes after
+/// them is data.
 constexpr size_t kMaxDataRanges = 20'000;
 
 /// Waits until `fd` can be read without waiting. False, and errno is ECANCELED, when `cancelled` can be read first.
@@ -83,7 +84,7 @@ void LocalSource::find_holes(uint64_t allocated) {
   const auto size = static_cast<off_t>(*size_);
   for (off_t at = 0; at < size;) {
     const off_t begin = ::lseek(file_.get(), at, SEEK_DATA);
-    if (begin < 0 && errno != ENXIO) return;  // a file system that does not know
+    if (begin < 0 && errno != ENXIO) return;  // the file system does not support SEEK_DATA
     if (begin < 0 || begin >= size) break;
     const bool is_last = ranges.size() + 1 == kMaxDataRanges;
     const off_t end = is_last ? size : ::lseek(file_.get(), begin, SEEK_HOLE);

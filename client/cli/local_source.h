@@ -1,4 +1,5 @@
-/// A local file, or standard input, as the source of a transfer. Bytes go straight between the file and the client's buffers.
+/// A local file, or standard input, as the source of a transfer. Bytes go straight between the file and the client's
+/// buffers.
 #pragma once
 
 #include <memory>
@@ -16,13 +17,13 @@
 
 namespace kintsugi::cli {
 
-/// A regular file, which can be read at any offset, or standard input, which is read once from its beginning. So is a file that
-/// has bytes though its size is 0 by stat, as those in /proc: only its end says how long it is.
+/// A regular file, which can be read at any offset, or standard input, which is read once from its beginning. So is a
+/// file that has bytes though its size is 0 by stat, as those in /proc: only its end says how long it is.
 class LocalSource : public client::Source {
  public:
-  /// Opens a file for reading; "-" is standard input, whatever that is. kIsDirectory for a directory, kInvalidArgument for
-  /// a pipe or a device, neither of which is waited for. `threads` must outlive the source. Once `cancelled` is readable, a
-  /// read that would wait for a pipe is kCancelled.
+  /// Opens a file for reading; "-" is standard input, whatever that is. kIsDirectory for a directory, kInvalidArgument
+  /// for a pipe or a device, neither of which is waited for. `threads` must outlive the source. Once `cancelled` is
+  /// readable, a read that would wait for a pipe is kCancelled.
   static Result<std::unique_ptr<LocalSource>> open(const std::string& path, asio::thread_pool& threads,
                                                    int cancelled = kNever);
 
@@ -48,7 +49,7 @@ class LocalSource : public client::Source {
   const int cancelled_;
   std::string path_;
   Descriptor file_;
-  std::optional<uint64_t> size_;  ///< when it was opened; none: it is read in order, to its end
+  std::optional<uint64_t> size_;  ///< size at the time of opening; none: it is read sequentially to its end
   std::optional<std::vector<client::DataRange>> data_;
   uint32_t mode_ = 0644;
   int64_t modified_ns_ = 0;

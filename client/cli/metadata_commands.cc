@@ -43,7 +43,8 @@ Status show_metadata(Session& session, BlockingClient& client) {
     if (doubt) {
       fmt::print(
           "IN DOUBT since {}: {}.\n"
-          "This metadata is older than chunks beside it. Files are served as far as it knows them, and no "
+          "This metadata is older than chunks of this cluster. Files are served as far as it knows them, and "
+          "no "
           "chunk is\n"
           "deleted anywhere until that is decided:\n"
           "  - if newer metadata exists: stop the metaserver, put it into data_dir, start it again;\n"
@@ -51,7 +52,7 @@ Status show_metadata(Session& session, BlockingClient& client) {
           local_time(answer.doubt().since_ns()), answer.doubt().evidence());
     }
   }
-  return doubt ? Status{Code::kConflict, "the metadata is older than chunks beside it"} : Status{};
+  return doubt ? Status{Code::kConflict, "the metadata is older than chunks of this cluster"} : Status{};
 }
 
 Status accept_metadata(Session&, BlockingClient& client) {
@@ -59,7 +60,7 @@ Status accept_metadata(Session&, BlockingClient& client) {
   fmt::print(
       "This metadata counts as it is. Chunks that it does not know are in quarantine (kintsugi quarantine "
       "list)\n"
-      "and are deleted when their time is over; deletions go on.\n");
+      "and are deleted when their time is over; deletions continue.\n");
   return {};
 }
 

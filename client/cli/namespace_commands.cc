@@ -80,7 +80,7 @@ Status list_path(Session& session, BlockingClient& client, const Arguments& argu
   }
   document["type"] = "directory";
   document["entries"] = Json::array();
-  std::vector<std::string> directories{""};  // paths below the one that was asked for
+  std::vector<std::string> directories{""};  // relative to the path that was given
   for (size_t i = 0; i < directories.size(); ++i) {
     const std::string relative = directories[i];
     const std::string directory = relative.empty() ? arguments.path : join(arguments.path, relative);
@@ -181,7 +181,7 @@ Status remove_directories(Session& session, BlockingClient& client, const Argume
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
     if (!directory) return {Code::kNotDirectory, path + " is not a directory"};
-    return client.remove(path, false);  // which refuses one that is not empty
+    return client.remove(path, false);  // removing without `recursive` refuses a directory that is not empty
   });
 }
 

@@ -116,7 +116,7 @@ Status read_chunk(const std::string& text, ChunkId& chunk) {
 Status choose(const Choice& choice, const std::string& text) {
   const auto found = std::ranges::find(choice.names, text);
   if (found == choice.names.end())
-    return wrong(fmt::format("{} is none of {}", text, fmt::join(choice.names, ", ")));
+    return wrong(fmt::format("{} is not one of {}", text, fmt::join(choice.names, ", ")));
   choice.choose(static_cast<size_t>(found - choice.names.begin()));
   return {};
 }
@@ -151,7 +151,8 @@ Status set_target(const Option& option, const std::vector<std::string>& texts) {
 
 // ---- one command as a parser
 
-/// Shows positionals by their names alone, since the usage line tells which are required, and options with what they take.
+/// Shows positionals by their names alone, since the usage line tells which are required, and options with what they
+/// take.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {

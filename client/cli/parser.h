@@ -9,14 +9,15 @@ namespace kintsugi::cli {
 
 /// The command that a command line asks for.
 struct Invocation {
-  const Command* command = nullptr;  ///< null: nothing is to be run, help or an error was printed
-  std::string name;                  ///< the command's words: "policy list"
+  const Command* command = nullptr;  ///< null: there is nothing to run, because help or an error was printed
+  std::string name;                  ///< words of the command, like "policy list"
   bool json = false;                 ///< --json was given
-  int exit_code = 0;  ///< without a command: 0, or 2 after one line on stderr that says what is wrong
+  /// Only without a command: 0, or 2 after a line on stderr that says what is wrong.
+  int exit_code = 0;
 };
 
-/// Follows the line's first words through the groups below `program`, whose name is that of the program. The targets of the
-/// command's options are set on return.
+/// Follows the line's first words through the groups below `program`, whose name is that of the program. The targets
+/// of the command's options are set on return.
 Invocation parse(const Command& program, const std::string& version, int argc, const char* const* argv);
 
 }  // namespace kintsugi::cli

@@ -13,7 +13,7 @@ Status check_new_name(const std::string& path) {
   const std::string name = base_name(path);
   const bool is_trash = name == ".trash";
   if (name != ".snapshots" && !is_trash) return {};
-  return {Code::kInvalidArgument, fmt::format("{}: this name is kept for {} of its directory", path,
+  return {Code::kInvalidArgument, fmt::format("{}: this name is reserved for {} of its directory", path,
                                               is_trash ? "the trash" : "the snapshots")};
 }
 

@@ -9,8 +9,8 @@ namespace kintsugi::cli {
 
 /// kInvalidArgument unless the remote path is absolute.
 Status check_remote(const std::string& path);
-/// kInvalidArgument when the path ends in a name that the cluster gives a meaning: what is made there would be in the way of
-/// snapshots, or of the trash.
+/// kInvalidArgument when the path ends in a name that the cluster gives a meaning: what is made there would be in the
+/// way of snapshots, or of the trash.
 Status check_new_name(const std::string& path);
 /// "/a/b" and "c" make "/a/b/c".
 std::string join(const std::string& directory, const std::string& name);

@@ -7,8 +7,8 @@
 namespace kintsugi::cli {
 namespace {
 
-/// Not control characters, of which Unicode has some more; not what begins a new line or turns the direction of the text
-/// around it.
+/// Not control characters, of which Unicode has some more; not what begins a new line or turns the direction of the
+/// text around it.
 bool is_printable(std::string_view character) {
   const auto within = [character](std::string_view first, std::string_view last) {
     return character.size() == first.size() && first <= character && character <= last;

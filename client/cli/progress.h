@@ -20,7 +20,7 @@ class Progress {
   /// Shows a sentence in place of what add() showed, until add() is called again. One thread calls this and add().
   void say(std::string_view what);
   uint64_t bytes() const { return bytes_; }
-  double seconds() const;  ///< since the beginning
+  double seconds() const;  ///< seconds since construction
 
  private:
   void draw();
@@ -30,7 +30,7 @@ class Progress {
   const uint64_t total_bytes_;
   const bool shown_;
   std::atomic<uint64_t> bytes_ = 0;
-  std::atomic<int64_t> drawn_ns_ = 0;  ///< when the line was drawn, since the beginning; 0: never
+  std::atomic<int64_t> drawn_ns_ = 0;  ///< when the line was last drawn, since construction; 0: never
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -101,7 +101,7 @@ struct RunArguments {
   std::vector<ChunkId> chunks;
   proto::RepairShape shape = proto::RepairShape::AUTO;
   uint64_t slice_bytes = 0;
-  std::string destination;  ///< empty: the best one
+  std::string destination;  ///< empty: the repair manager chooses
 };
 
 /// Refuses what one pass cannot rebuild: chunks of several stripes, and one chunk twice.

@@ -9,7 +9,7 @@
 namespace kintsugi::cli {
 namespace {
 
-constexpr size_t kListedServers = 20;  ///< in an error
+constexpr size_t kListedServers = 20;  ///< most servers that an error message lists
 constexpr size_t kQuotedBytes = 80;
 
 /// Every server that `text` may mean. Whole numbers are numbers or ids: no name consists of digits alone.

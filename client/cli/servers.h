@@ -12,8 +12,8 @@
 
 namespace kintsugi::cli {
 
-/// Finds the server that `text` means: a name, a number, or an id. kNotFound, kConflict (several servers claim the name):
-/// one clear line that says which there are.
+/// Finds the server that `text` means: a name, a number, or an id. kNotFound, kConflict (several servers claim the
+/// name): one clear line that says which there are.
 Result<proto::ServerState> find_server(const proto::ListServersResponse& servers, std::string_view text);
 
 /// All servers by number.

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLargeFilesAtOnce = 16;
-constexpr uint64_t kSmallFileBytes = 64 << 10;  ///< larger ones are moved by streams, and take more memory
+constexpr uint64_t kSmallFileBytes = 64 << 10;  ///< larger files are moved by streams, and take more memory
 constexpr size_t kDiskThreads = 4;
 
 /// Threads for local files. Joined at the end: what they were given refers to sources and sinks that are gone then.
@@ -66,9 +66,9 @@ class Transfer {
   Progress progress_;
   // Plain numbers, because all files are moved on the client's one thread.
   FileWindow window_;
-  size_t small_files_ = 0, large_files_ = 0;  ///< that are moved now
+  size_t small_files_ = 0, large_files_ = 0;  ///< files that are being moved now
   size_t moved_files_ = 0;
-  runtime::Event ended_;  ///< notified when a file has ended
+  runtime::Event ended_;  ///< notified when the transfer of a file has ended
 };
 
 void Transfer::run(MoveOne move) {
@@ -185,7 +185,8 @@ asio::awaitable<Status> cat_all(Session& session, client::Client& client,
   const auto sink = LocalSink::standard_output(threads);
   for (const std::string& path : paths) {
     auto read = co_await client.read(path, *sink);
-    if (!read && read.error().code() == Code::kIoError) co_return read.error();  // nobody listens
+    // Writing failed: nobody reads standard output any more.
+    if (!read && read.error().code() == Code::kIoError) co_return read.error();
     if (!read) session.complain(read.error());
   }
   co_return Status{};

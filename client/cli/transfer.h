@@ -1,5 +1,5 @@
-/// Moves files and whole trees between the local file system and the cluster: what a TransferPlan lists, many files at once,
-/// each complete or not there. What fails is complained about; the rest goes on.
+/// Moves files and whole trees between the local file system and the cluster: what a TransferPlan lists, many files at
+/// once, each complete or not there. What fails is complained about; the rest goes on.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace kintsugi::cli {
 
 struct TransferOptions {
-  bool replace = false;  ///< replace files that exist, merge into directories
-  std::string policy;    ///< of the files that are put; empty: the directory's
+  bool replace = false;  ///< replace existing files, and merge into existing directories
+  std::string policy;    ///< policy of the files that are put; empty: the directory's policy
 };
 
 /// Stores local files and trees. Several sources need a directory as destination.

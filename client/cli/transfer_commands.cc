@@ -6,7 +6,7 @@ namespace kintsugi::cli {
 namespace {
 
 struct Arguments {
-  std::vector<std::string> paths;  ///< of put: the sources, then the destination
+  std::vector<std::string> paths;  ///< arguments of put: the sources, then the destination
   std::string source, destination;
   TransferOptions options;
 };

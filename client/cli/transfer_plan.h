@@ -14,7 +14,7 @@ namespace kintsugi::cli {
 struct TransferFile {
   std::string local;
   std::string remote;
-  uint64_t bytes = 0;  ///< 0 when it is not known, as of a pipe
+  uint64_t bytes = 0;  ///< 0 when the size is unknown, as with a pipe
 };
 
 struct TransferDirectory {
@@ -28,18 +28,19 @@ class TransferPlan {
   /// Is told what is left out, in a sentence for a person.
   using Complain = std::function<void(Code, std::string_view)>;
 
-  /// Adds what a put of `source` ("-": standard input) to the path `target` moves. kInvalidArgument for a pipe, a socket or a
-  /// device, which may never end. A symbolic link that is named here is followed; those met inside a tree are left out, as
-  /// are pipes, sockets and devices there and what cannot be listed.
+  /// Adds what a put of `source` ("-": standard input) to the path `target` moves. kInvalidArgument for a pipe, a
+  /// socket or a device, which may never end. A symbolic link that is named here is followed; those met inside a tree
+  /// are left out, as are pipes, sockets and devices there and what cannot be listed.
   Status add_put(const std::string& source, const std::string& target, const Complain& complain);
-  /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside. What is neither a file nor a
-  /// directory there is left out. `complain` outlives the call.
+  /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside. What is neither a
+  /// file nor a directory there is left out. `complain` outlives the call.
   asio::awaitable<Status> add_get(client::Client& client, std::string source, std::string target,
                                   const Complain& complain);
 
   const std::vector<TransferFile>& files() const { return files_; }
-  const std::vector<TransferDirectory>& directories() const { return directories_; }  ///< parents first
-  uint64_t bytes() const { return bytes_; }                                           ///< sum over all files
+  /// Each directory after its parent.
+  const std::vector<TransferDirectory>& directories() const { return directories_; }
+  uint64_t bytes() const { return bytes_; }  ///< sum over all files
 
  private:
   void add_local_entries(TransferDirectory directory, const Complain& complain);
@@ -52,8 +53,8 @@ class TransferPlan {
   uint64_t bytes_ = 0;
 };
 
-/// Where a put of `source` goes: `destination` itself, or a name in it when that is a directory. kInvalidArgument when the
-/// source has no name.
+/// Where a put of `source` goes: `destination` itself, or a name in it when that is a directory. kInvalidArgument when
+/// the source has no name.
 Result<std::string> put_target(const std::string& source, const std::string& destination,
                                bool into_directory);
 

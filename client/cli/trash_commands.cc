@@ -20,7 +20,8 @@ struct Arguments {
 
 /// "2w", "7d", "12h", "30m", "45s"; "7" is as many days, and "0" is no time.
 Result<Duration> parse_time(const std::string& text) {
-  const Status refused{Code::kInvalidArgument, "'" + text + "' is no time: 2w, 7d, 12h, 30m and 45s are"};
+  const Status refused{Code::kInvalidArgument,
+                       "'" + text + "' is not a duration such as 2w, 7d, 12h, 30m or 45s"};
   constexpr uint64_t kMostSeconds = 100ull * 366 * 86'400;
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

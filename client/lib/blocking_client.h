@@ -83,9 +83,9 @@ class BlockingClient {
   }
 
   runtime::ProductionRuntime runtime_;
-  sight::Recorder recorder_;  ///< used unless the options name another
+  sight::Recorder recorder_;  ///< used unless the options name another recorder
   runtime::LoopThread loop_;
-  std::unique_ptr<sight::Observer> observer_;  ///< reports operations that take long
+  std::unique_ptr<sight::Observer> observer_;  ///< reports slow operations to the monitor
   std::unique_ptr<Client> client_;
 };
 

@@ -10,8 +10,9 @@ namespace kintsugi::client {
 
 struct ChunkRange {
   uint64_t stripe_id = 0;
-  proto::ChunkPlacement chunk;  ///< as OpenRead or ShowStripe gave it: index, server, length, CRC, capability
-  uint64_t begin = 0, end = 0;  ///< bytes of the chunk
+  /// The placement from OpenRead or ShowStripe: index, server, length, CRC, capability.
+  proto::ChunkPlacement chunk;
+  uint64_t begin = 0, end = 0;  ///< range of bytes in the chunk
 
   ChunkId id() const { return {StripeId{stripe_id}, chunk.index()}; }
   uint64_t bytes() const { return end - begin; }

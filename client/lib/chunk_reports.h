@@ -13,7 +13,7 @@ namespace kintsugi::client {
 
 class ChunkReports {
  public:
-  static constexpr size_t kMaxReported = 10000;  ///< chunks; further ones are left to the servers' own scrubs
+  static constexpr size_t kMaxReported = 10000;  ///< chunks reported; the servers' own checks find the rest
 
   /// Reports are sent by tasks of `background`. Both outlive this.
   ChunkReports(MetaLink& meta, runtime::TaskGroup& background) : meta_(meta), background_(background) {}

@@ -8,7 +8,7 @@ namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kRead{"client.read"};
-constexpr int kMaxReadAttempts = 4;  ///< of a file that others replace all the time
+constexpr int kMaxReadAttempts = 4;  ///< attempts to read a file that is replaced all the time
 
 }  // namespace
 

@@ -39,13 +39,13 @@ namespace kintsugi::client {
 class Client : public PathOperations, public DirectoryRules, public ClusterOperations, public Diagnosis {
  public:
   Client(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
-  ~Client();  ///< REQUIRES: stop() has ended
+  ~Client();  ///< REQUIRES: stop() has returned
 
   /// The file is durable on return; whatever fails or is interrupted leaves what was at the path before.
   asio::awaitable<Result<proto::Attributes>> write(std::string path, Source& source,
                                                    WriteOptions options = {});
-  /// Hands the range to `sink` in order, and returns the file's attributes. All bytes are those of one file: kConflict when
-  /// it was replaced after the first of them.
+  /// Hands the range to `sink` in order, and returns the file's attributes. All bytes are those of one file: kConflict
+  /// when it was replaced after the first of them.
   asio::awaitable<Result<proto::Attributes>> read(std::string path, Sink& sink, ReadOptions options = {});
   /// Fills `into` from `offset` on, with fewer bytes only at the end of the file; returns how many.
   asio::awaitable<Result<size_t>> read_at(std::string path, uint64_t offset, std::span<std::byte> into);
@@ -66,9 +66,9 @@ class Client : public PathOperations, public DirectoryRules, public ClusterOpera
   /// The root of work that goes on beside these operations: recorded as theirs are.
   Context context() const;
 
-  /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that says
-  /// how the cancellation met it. A write that had begun gives its upload up first, so that its space is free soon. Waited
-  /// for are only what the caller must end, its sources and sinks, and connections that are being made.
+  /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that
+  /// says how the cancellation met it. A write that had begun gives its upload up first, so that its space is free
+  /// soon. Waited for are only what the caller must end, its sources and sinks, and connections that are being made.
   void cancel();
   /// Ends the background tasks. REQUIRES: no operation is pending.
   asio::awaitable<void> stop();

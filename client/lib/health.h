@@ -17,18 +17,20 @@
 
 namespace kintsugi::client {
 
-/// Servers to avoid for a while, because they failed or lagged, and those that the metaserver has everybody go around. It is a
-/// hint: when nothing else is left, they are asked anyway.
+/// Servers to avoid for a while, because they failed or lagged, and those that the metaserver has everybody go around.
+/// It is a hint: when nothing else is left, they are asked anyway.
 class ServerHealth {
  public:
   static constexpr Duration kAvoidFor = std::chrono::seconds(5);
-  static constexpr Duration kSlowFor = std::chrono::seconds(30);  ///< without another word of the metaserver
+  /// How long a server counts as slow after the metaserver last said so.
+  static constexpr Duration kSlowFor = std::chrono::seconds(30);
   static constexpr size_t kMaxServers = 4096;
 
-  /// A server that keeps fetches waiting so many times in a row is avoided, and for twice as long when it does so again. Not for longer: a
-  /// monitor finds out what a disk is like only while somebody asks it for something.
+  /// A server that keeps fetches waiting so many times in a row is avoided, and for twice as long when it does so
+  /// again. Not for longer: a monitor finds out what a disk is like only while somebody asks it for something.
   static constexpr int kLagsInARow = 3, kMostDoublings = 1;
-  /// At most one in so many of the servers that were ever asked is avoided for that: when more are slow, it is not they.
+  /// At most one in so many of the servers that were ever asked is avoided for that: when more are slow, it is not
+  /// they.
   static constexpr size_t kLaggingOneOf = 5;
 
   explicit ServerHealth(runtime::Clock& clock) : clock_(clock) {}
@@ -56,7 +58,7 @@ class ServerHealth {
 
   runtime::Clock& clock_;
   std::map<ServerId, TimePoint> until_;
-  std::map<ServerId, Lags> lags_;  ///< of the servers that were asked
+  std::map<ServerId, Lags> lags_;  ///< key: a server that was asked
   std::set<ServerId> slow_;
   TimePoint slow_until_{};
 };
@@ -64,7 +66,7 @@ class ServerHealth {
 /// Recent durations of fetches, by size: how long one takes as a rule.
 class FetchTimes {
  public:
-  static constexpr size_t kRemembered = 64;  ///< fetches of one size class
+  static constexpr size_t kRemembered = 64;  ///< fetches that are remembered for each size class
 
   void record(uint64_t bytes, Duration took);
   /// The median of recent ones of this size, which one slow server among many does not move. None while there are fewer
@@ -77,18 +79,18 @@ class FetchTimes {
   struct Ring {
     std::vector<Duration> durations;
     size_t next = 0;
-    Duration usual{};  ///< as it was a few fetches ago
+    Duration usual{};  ///< usual duration, updated every few fetches
   };
   static size_t size_class(uint64_t bytes);
   std::array<Ring, 3> rings_;
 };
 
-/// How many fetches may be hedged early. A hedge costs more fetches, so that a cluster which is slow as a whole would become
-/// slower by them: each fetch that begins earns a part of one.
+/// How many fetches may be hedged early. A hedge costs more fetches, so that a cluster which is slow as a whole would
+/// become slower by them: each fetch that begins earns a part of one.
 class HedgeBudget {
  public:
-  static constexpr double kShare = 0.05;  ///< hedges a fetch
-  static constexpr double kMost = 8;      ///< that can be saved up
+  static constexpr double kShare = 0.05;  ///< hedged reads allowed for each fetch
+  static constexpr double kMost = 8;      ///< hedged reads that can be saved up
 
   void earn() { hedges_ = std::min(kMost, hedges_ + kShare); }
   /// False: there is none left.
@@ -107,7 +109,8 @@ class WriteWaits {
  public:
   static constexpr Duration kShortestSilence = std::chrono::milliseconds(700);
   static constexpr Duration kShortestOfSuspect = std::chrono::milliseconds(100);
-  static constexpr int kFactor = 4;  ///< a server may take so many times as long as the slowest wait of late
+  /// A server may take so many times as long as the longest recent wait.
+  static constexpr int kFactor = 4;
 
   /// The longest wait of a stripe that was written. It fades over the stripes that follow.
   void record(Duration longest) { longest_ = std::max(longest, longest_ - longest_ / 16); }

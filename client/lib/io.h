@@ -28,13 +28,13 @@ class Source {
   virtual asio::awaitable<Result<size_t>> read(uint64_t offset,
                                                std::span<const std::span<std::byte>> into) = 0;
 
-  /// Known for files and memory, which can be read again at any offset; unknown for pipes, which cannot. It is asked for once more when
-  /// so many bytes have been read: a file may have grown.
+  /// Known for files and memory, which can be read again at any offset; unknown for pipes, which cannot. It is asked
+  /// for once more when so many bytes have been read: a file may have grown.
   virtual std::optional<uint64_t> size() const = 0;
 
-  /// None: all of it is data. Else at least one range: those are data, in order and apart, and what lies between them is holes, which are
-  /// never read. The last one, which may be empty, is followed by nothing but what the source grows by. Only of one that can be read at
-  /// any offset.
+  /// None: all of it is data. Else at least one range: those are data, in order and apart, and what lies between them
+  /// is holes, which are never read. The last one, which may be empty, is followed by nothing but what the source
+  /// grows by. Only of one that can be read at any offset.
   virtual std::optional<std::vector<DataRange>> data() const { return std::nullopt; }
 };
 
@@ -73,9 +73,9 @@ class MemorySink : public Sink {
 
  private:
   std::vector<std::span<std::byte>> into_;
-  size_t range_ = 0;     ///< the one that is filled now
-  size_t in_range_ = 0;  ///< bytes of it
-  size_t filled_ = 0;    ///< bytes in all
+  size_t range_ = 0;     ///< index of the range being filled
+  size_t in_range_ = 0;  ///< bytes filled in that range
+  size_t filled_ = 0;    ///< bytes filled in all ranges
 };
 
 }  // namespace kintsugi::client

@@ -16,8 +16,9 @@ namespace kintsugi::client {
 
 /// Says whether a call may reach the metaserver twice when its answer was lost.
 enum class Repeat {
-  kAllowed,  ///< it reads, or a second time changes nothing
-  kNever,    ///< sent only once it is known that the metaserver answers; a lost answer is an error
+  kAllowed,  ///< the call only reads, or has no further effect the second time
+  /// It is sent only once the metaserver is known to answer, and a lost answer is an error.
+  kNever,
 };
 
 /// Every call is one coroutine, whatever its messages: they are the caller's, and live until the call has ended.
@@ -55,10 +56,10 @@ class MetaLink {
   const Duration retry_limit_;
   rpc::Client& rpc_;
   runtime::TaskGroup& group_;
-  bool has_answered_ =
-      false;  ///< the latest call was answered: the next one may be sent without asking first
-  bool ever_answered_ = false;  ///< so an absence is more likely a restart
-  bool silent_ = false;         ///< the latest attempt was not refused, but not answered either
+  /// The latest call was answered, so the next one is sent without a test call first.
+  bool has_answered_ = false;
+  bool ever_answered_ = false;  ///< some call was answered: an absence is probably a restart
+  bool silent_ = false;         ///< the latest attempt was neither refused nor answered
 };
 
 }  // namespace kintsugi::client

@@ -17,7 +17,7 @@ namespace kintsugi::client {
 /// For whom operations on paths are done: the metaserver checks permissions for it, and what is made belongs to it.
 struct ActingUser {
   uint32_t uid = 0, gid = 0;
-  std::vector<uint32_t> groups;  ///< supplementary ones
+  std::vector<uint32_t> groups;  ///< supplementary groups
 };
 
 struct Options {
@@ -29,8 +29,8 @@ struct Options {
   /// A chunk that lags is never replaced sooner than this. Without HedgeBudget it has longer.
   Duration hedge_floor = std::chrono::milliseconds(10);
   Duration late_hedge_floor = std::chrono::milliseconds(100);
-  ActingUser user;                      ///< root, unless it is set
-  sight::Recorder* recorder = nullptr;  ///< may be null
+  ActingUser user;                      ///< root if not set
+  sight::Recorder* recorder = nullptr;  ///< null: nothing is recorded
 };
 
 inline constexpr size_t kMinMemoryBytes = size_t{64} << 20;

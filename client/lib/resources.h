@@ -45,7 +45,7 @@ struct Resources {
   const runtime::Runtime runtime;
   const Options options;
   const rpc::Secret secret;
-  runtime::TaskGroup background;  ///< tasks that no operation waits for: lagging fetches, reports
+  runtime::TaskGroup background;  ///< tasks that no operation waits for: slow fetches, reports
   rpc::Client rpc;
   MetaLink meta;
   Memory memory;

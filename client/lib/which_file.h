@@ -10,7 +10,7 @@ namespace kintsugi::client {
 
 struct WhichFile {
   std::string path = {};
-  uint64_t inode = 0;  ///< 0: by path
+  uint64_t inode = 0;  ///< 0: the file is named by its path
 
   /// For people.
   std::string name() const { return inode != 0 ? fmt::format("inode {}", inode) : path; }

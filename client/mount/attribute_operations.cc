@@ -11,7 +11,8 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::get_attributes(co
   if (const proto::Attributes* made = files_.names().made(node)) co_return told_.answer_of(caller, *made);
   if (const proto::Attributes* leased = files_.names().directory(node))
     co_return told_.answer_of(caller, *leased);
-  // The kernel asks again after each write. Under a write lease all that others could do is a link to it, of which we hear.
+  // The kernel asks again after each write. Under a write lease all that others could do is a link to it, of which we
+  // hear.
   const Lifetime confirmed = files_.session().has_lease(node) ? beliefs_.still_confirmed(node) : Lifetime{};
   if (confirmed > Lifetime{})
     if (const auto file = files_.find(node))
@@ -82,7 +83,7 @@ asio::awaitable<Result<std::string>> AttributeOperations::read_link(const Caller
   if (!found && special != nullptr && found.error().code() == Code::kStale) co_return special->target();
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
-    co_return Status{Code::kInvalidArgument, "is no symbolic link"};
+    co_return Status{Code::kInvalidArgument, "is not a symbolic link"};
   co_return found->target();
 }
 
@@ -108,7 +109,8 @@ asio::awaitable<Status> AttributeOperations::set_xattr(const Caller& caller, Nod
 
 asio::awaitable<Result<std::string>> AttributeOperations::get_xattr(const Caller& caller, NodeId node,
                                                                     std::string_view name) {
-  // The kernel asks for these by itself, before each operation. Other names go to the metaserver, which may refuse them.
+  // The kernel asks for these by itself, before each operation. Other names go to the metaserver, which may refuse
+  // them.
   const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
                          (name.starts_with("security.") && name != "security.");
   if (of_system && beliefs_.is_without_xattrs(node)) co_return Status{Code::kNoData, "has no such attribute"};

@@ -23,16 +23,17 @@ namespace kintsugi::mount {
 
 struct ClusterFileSystemOptions {
   uint64_t root = kRootNode;
-  /// The kernel may believe names and attributes for so long without asking again: what others change it forgets before (KernelBeliefs).
+  /// The kernel may believe names and attributes for so long without asking again: what others change it forgets
+  /// before (KernelBeliefs).
   Lifetime cached_for = std::chrono::seconds(1);
   // The tables hold at most so much. An entry takes a few hundred bytes, an open file up to 4 KiB.
-  size_t remembered = 100'000;         ///< inodes and names that the kernel was told of last
-  size_t listing_positions = 200'000;  ///< in all directories that are open
-  size_t open_handles = 32'000;        ///< files and directories: who opens more gets EDQUOT
+  size_t remembered = 100'000;         ///< inodes and names that the kernel was told of most recently
+  size_t listing_positions = 200'000;  ///< limit over all open directories
+  size_t open_handles = 32'000;        ///< open files and directories; beyond it, opening fails with EDQUOT
 };
 
-/// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
-/// know. The operations are those of its parts; this owns them, and what they share.
+/// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it
+/// does not know. The operations are those of its parts; this owns them, and what they share.
 class ClusterFileSystem final : public FileSystem {
  public:
   /// References outlive it. `notifier` may be null: then the kernel believes for `cached_for` what others have changed.
@@ -42,8 +43,8 @@ class ClusterFileSystem final : public FileSystem {
 
   /// How much the tables hold now, for tests.
   struct Held {
-    size_t inodes = 0, names = 0, contents = 0, kept = 0;  ///< remembered
-    size_t positions = 0;                                  ///< in directories that are open
+    size_t inodes = 0, names = 0, contents = 0, kept = 0;  ///< entries in the tables
+    size_t positions = 0;                                  ///< positions over all open directories
     size_t handles = 0;
   };
   Held held() const;
@@ -111,7 +112,8 @@ class ClusterFileSystem final : public FileSystem {
   client::Client& client_;
   client::OpenFiles& files_;
   const ClusterFileSystemOptions options_;
-  runtime::TaskGroup tasks_;  ///< short ones: locks that wait, names that cannot be expired, learn()
+  /// Short tasks: locks that wait, names that cannot be invalidated yet, learn().
+  runtime::TaskGroup tasks_;
   LastKnown last_known_;
   KernelBeliefs beliefs_;
   CachedPages pages_;

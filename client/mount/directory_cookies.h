@@ -1,5 +1,5 @@
-/// Positions in directories that are being listed. The metaserver goes on after a name, the kernel with a number: this knows
-/// which name a number stands for.
+/// Positions in directories that are being listed. The metaserver goes on after a name, the kernel with a number: this
+/// knows which name a number stands for.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ class CookieBudget {
   friend class DirectoryCookies;
   const size_t max_names_;
   size_t names_ = 0;
-  std::list<DirectoryCookies*> by_use_;  ///< the one that was listed last is the last
+  std::list<DirectoryCookies*> by_use_;  ///< ordered by use; the one listed last comes last
 };
 
-/// One for each open directory. Cookies count entries from 1 on. The last kRecent are exact, whatever comes and goes; of
-/// those before, every kSparse-th is: a listing that goes on there is brought forward by counting. Where the budget is
-/// exceeded, directories that nobody has listed for the longest remember less.
+/// One for each open directory. Cookies count entries from 1 on. The last kRecent are exact, whatever comes and goes;
+/// of those before, every kSparse-th is: a listing that goes on there is brought forward by counting. Where the budget
+/// is exceeded, directories that nobody has listed for the longest remember less.
 class DirectoryCookies {
  public:
   static constexpr size_t kRecent = 64 << 10;

@@ -30,7 +30,7 @@ class DirectoryOperations {
   client::OpenFiles& files_;
   ToldInodes& told_;
   OpenHandles& handles_;
-  runtime::Semaphore listings_;  ///< that take memory for a page
+  runtime::Semaphore listings_;  ///< limits the listings that hold memory for a page
 };
 
 }  // namespace kintsugi::mount

@@ -10,10 +10,10 @@
 
 namespace kintsugi::mount {
 
-/// While it watches, something has to be written out again and again: within kPatience when the metaserver does not answer, and within
-/// kLongPatience when it does, since then servers are slow or are coming back. Else it says in the log what is lost, and cancels all that
-/// the client does, so that everything which waits for servers fails soon. A process that does not end then within kLastPatience
-/// is killed by SIGALRM.
+/// While it watches, something has to be written out again and again: within kPatience when the metaserver does not
+/// answer, and within kLongPatience when it does, since then servers are slow or are coming back. Else it says in the
+/// log what is lost, and cancels all that the client does, so that everything which waits for servers fails soon. A
+/// process that does not end then within kLastPatience is killed by SIGALRM.
 class EndWatch {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(20);

@@ -161,7 +161,8 @@ asio::awaitable<Status> FileOperations::fsync(const Caller& caller, NodeId node,
 asio::awaitable<Status> FileOperations::allocate(const Caller& caller, NodeId node, Handle handle, int mode,
                                                  uint64_t offset, uint64_t bytes) {
   constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
-  if ((mode & ~kKnown) != 0) co_return Status{Code::kNotSupported, "ranges are not inserted or collapsed"};
+  if ((mode & ~kKnown) != 0)
+    co_return Status{Code::kNotSupported, "inserting and collapsing ranges is not supported"};
   KINTSUGI_CO_ASSIGN(const OpenHandles::OpenedPtr file, co_await handles_.opened(caller, node, handle));
   file->written = true;
   client::AllocateMode how;

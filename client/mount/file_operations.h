@@ -12,8 +12,8 @@
 
 namespace kintsugi::mount {
 
-/// The operations are those of FileSystem. A file that was written through a descriptor is written out when that is closed, or under
-/// a write lease once somebody else wants it: who opens it then, wherever, sees it (close-to-open).
+/// The operations are those of FileSystem. A file that was written through a descriptor is written out when that is
+/// closed, or under a write lease once somebody else wants it: who opens it then, wherever, sees it (close-to-open).
 class FileOperations {
  public:
   /// References outlive it.
@@ -32,8 +32,8 @@ class FileOperations {
                                          SeekTo what);
   asio::awaitable<Result<uint64_t>> copy_range(const Caller& caller, const CopyRange& range);
 
-  /// Opens the file with these attributes, which the metaserver has just told, with `where` its contents are if it said so.
-  /// `made_now`: nobody can have opened it before.
+  /// Opens the file with these attributes, which the metaserver has just told, with `where` its contents are if it
+  /// said so. `made_now`: nobody can have opened it before.
   asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
                                                 bool made_now,
                                                 const proto::OpenReadResponse* where = nullptr);

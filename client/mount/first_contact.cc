@@ -64,7 +64,7 @@ Status check_metaserver(const MountArguments& arguments, const rpc::Secret& secr
   ::close(ends[0]);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (got <= 0) return {Code::kUnavailable, "the process that asks the metaserver ended without a word"};
+  if (got <= 0) return {Code::kUnavailable, "the process that asks the metaserver ended without a message"};
   const auto code = static_cast<Code>(text[0]);
   if (code == Code::kOk) return {};
   return {code, fmt::format("nothing is mounted: {}", std::string_view(text + 1, size_t(got) - 1))};

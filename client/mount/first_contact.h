@@ -7,8 +7,8 @@
 
 namespace kintsugi::mount {
 
-/// Tries for MountArguments::wait, in a process of its own, since the caller has to stay without threads. kUnavailable: nobody
-/// answers; else what the metaserver, or whoever is there, objects to.
+/// Tries for MountArguments::wait, in a process of its own, since the caller has to stay without threads.
+/// kUnavailable: nobody answers; else what the metaserver, or whoever is there, objects to.
 Status check_metaserver(const MountArguments& arguments, const rpc::Secret& secret);
 
 }  // namespace kintsugi::mount

@@ -52,7 +52,8 @@ asio::awaitable<void> KernelBeliefs::forget_changed(client::Session::Changes cha
     (void)co_await notifier_->invalidate_inode(changed.inode(), -1, 0);
     for (const std::string& name : changed.names()) {
       if (expires_names_) (void)co_await notifier_->invalidate_entry(changed.inode(), name, true);
-      // Linux before 6.2 cannot forget a name without detaching what is mounted below it, so we wait until it has forgotten.
+      // Linux before 6.2 cannot forget a name without detaching what is mounted below it, so we wait until it has
+      // forgotten.
       if (!expires_names_ && !co_await tasks_.sleep_for(options_.cached_for)) co_return;
     }
   }

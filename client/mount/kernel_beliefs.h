@@ -1,5 +1,5 @@
-/// KernelBeliefs says for how long the kernel may believe what it was told of inodes and names, and has it forget that when others
-/// change them (decision 028).
+/// KernelBeliefs says for how long the kernel may believe what it was told of inodes and names, and has it forget that
+/// when others change them (decision 028).
 #pragma once
 
 #include <unordered_map>
@@ -19,10 +19,11 @@ class KernelBeliefs {
  public:
   struct Options {
     Lifetime cached_for;
-    size_t remembered;  ///< inodes
+    size_t remembered;  ///< limit for the inodes that are remembered
   };
 
-  /// References outlive it. `notifier` may be null: then the kernel is not told of changes, and believes for `cached_for`.
+  /// References outlive it. `notifier` may be null: then the kernel is not told of changes, and believes for
+  /// `cached_for`.
   KernelBeliefs(const runtime::Runtime& runtime, client::Session& session, Notifier* notifier,
                 runtime::TaskGroup& tasks, Options options);
 
@@ -34,8 +35,8 @@ class KernelBeliefs {
   /// The kernel may believe for so long that there is, or is not, a name in this directory.
   Lifetime lasts(const Caller& caller, NodeId directory) const;
 
-  /// The kernel is told these attributes, with which the metaserver has just answered, so that it tells of what others change of them
-  /// for a while; or which nobody else can know of yet.
+  /// The kernel is told these attributes, with which the metaserver has just answered, so that it tells of what others
+  /// change of them for a while; or which nobody else can know of yet.
   void told(const Caller& caller, const proto::Attributes& attributes);
   /// The kernel is told attributes that were changed here, under a write lease.
   void told_changed(const Caller& caller, const proto::Attributes& attributes);
@@ -53,7 +54,7 @@ class KernelBeliefs {
 
   struct Told {
     bool has_xattrs = false;
-    TimePoint until;  ///< it is believed
+    TimePoint until;  ///< the kernel may rely on it until then
     TimePoint asked = TimePoint::min(), confirmed_until{};
   };
   runtime::Clock& clock_;
@@ -63,7 +64,7 @@ class KernelBeliefs {
   const Options options_;
   bool expires_names_ = false;
   TimePoint changed_here_ = TimePoint::min();
-  std::unordered_map<NodeId, Told> inodes_;  ///< bounded: those of the last moments
+  std::unordered_map<NodeId, Told> inodes_;  ///< bounded to the most recent entries
 };
 
 }  // namespace kintsugi::mount

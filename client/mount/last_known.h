@@ -1,5 +1,5 @@
-/// What was last told of the root and of the space, so that `df` and `stat` of a mount's root hang for nobody while the metaserver is
-/// away: programs that only look at what is mounted are on every machine.
+/// What was last told of the root and of the space, so that `df` and `stat` of a mount's root hang for nobody while
+/// the metaserver is away: programs that only look at what is mounted are on every machine.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class LastKnown {
   explicit LastKnown(runtime::Clock& clock) : clock_(clock) {}
 
   std::optional<proto::Attributes> root;
-  std::optional<FileSystemSpace> space;  ///< of the whole cluster
+  std::optional<FileSystemSpace> space;  ///< space of the whole cluster
 
   /// The context for a question whose answer is `known` from before.
   Context asking(const Context& context, bool known) const {

@@ -1,4 +1,5 @@
-/// Advisory locks: decided under the lease of the file (LeasedLocks) or by the metaserver; one that waits asks again and again.
+/// Advisory locks: decided under the lease of the file (LeasedLocks) or by the metaserver; one that waits asks again
+/// and again.
 #pragma once
 
 #include "client/lib/files/open_files.h"

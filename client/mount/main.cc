@@ -1,4 +1,5 @@
-// kintsugi-mount: the cluster as a directory. A parent that holds the mount and nothing else, and a child that serves it.
+// kintsugi-mount: the cluster as a directory. A parent that holds the mount and nothing else, and a child that serves
+// it.
 #include <cstdio>
 
 #include "client/lib/client.h"
@@ -30,7 +31,8 @@ int fail(const Status& status, int exit_status = 1) {
 /// An application that makes one request after the other gives the next one within about this time.
 constexpr Duration kBusyPoll = std::chrono::microseconds(50);
 
-/// In the background the terminal is the caller's again once the mount is ready, and the log goes to syslog, unless it has a file.
+/// In the background the terminal is the caller's again once the mount is ready, and the log goes to syslog, unless it
+/// has a file.
 void leave_terminal_to_caller(const MountArguments& arguments) {
   if (arguments.foreground) return;
   leave_terminal();
@@ -85,7 +87,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   files->note_appends(room.appends());
   if (seat.takes_over()) {
     const uint64_t bytes = files->recover();
-    log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);
+    log::info("taking over from a process that ended, with {} bytes that it had not written out", bytes);
   }
   Notifier notifier(runtime.io(), runtime.runtime(), seat.take_notifier_socket());
   auto file_system =

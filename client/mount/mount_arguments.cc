@@ -130,7 +130,7 @@ void add_settings(config::Settings& settings, MountArguments& arguments, std::st
 
 /// The words of a command line, as they stand there.
 struct Words {
-  std::vector<std::string> flags;  ///< for config::Settings, each with its value
+  std::vector<std::string> flags;  ///< flags for config::Settings, each with its value
   std::vector<std::string> positional;
 };
 

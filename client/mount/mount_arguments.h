@@ -14,11 +14,11 @@ namespace kintsugi::mount {
 struct MountArguments {
   runtime::Endpoint metaserver;
   std::string secret_file;
-  std::string directory;  ///< absolute
+  std::string directory;  ///< absolute path
   MountOptions options;
   bool foreground = false;
-  Duration wait = std::chrono::seconds(10);        ///< for the metaserver, before anything is mounted
-  Duration io_timeout = std::chrono::minutes(10);  ///< 0: for ever
+  Duration wait = std::chrono::seconds(10);        ///< how long to wait for the metaserver before mounting
+  Duration io_timeout = std::chrono::minutes(10);  ///< 0: no limit
   uint64_t dirty_bytes = uint64_t{128} << 20;
   uint64_t memory_bytes = uint64_t{128} << 20;
   uint64_t read_ahead_bytes = uint64_t{64} << 20;

@@ -120,8 +120,8 @@ asio::awaitable<Status> NameOperations::remove_directory(const Caller& caller, N
   look.set_parent(parent);
   look.set_name(std::string(name));
   auto removed = co_await files_.calls().lookup(caller.context, std::move(look));
-  // The kernel would take the directory that it knows by this name for dead: where that is another one, or was told by a process
-  // before this one, it has to look again, which it does when it is told so.
+  // The kernel would take the directory that it knows by this name for dead: where that is another one, or was told by
+  // a process before this one, it has to look again, which it does when it is told so.
   const auto known = told_.directory(parent, name);
   told_.name_is_removed(parent, name);
   const bool another =

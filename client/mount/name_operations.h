@@ -34,8 +34,8 @@ class NameOperations {
                                                   const NewNode& node, bool hold);
 
  private:
-  /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
-  /// and renames it must not be left with neither.
+  /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a
+  /// new version and renames it must not be left with neither.
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
                                                      std::string_view name, NodeId new_parent,
                                                      std::string_view new_name);

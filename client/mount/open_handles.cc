@@ -29,7 +29,7 @@ asio::awaitable<Result<OpenHandles::OpenedPtr>> OpenHandles::opened(const Caller
   }
   auto file = std::make_shared<OpenedFile>();
   file->handle = std::move(*again);
-  file->written = true;  // who knows
+  file->written = true;  // it is unknown whether the former process wrote through it
   files_open_[handle] = file;
   co_return file;
 }

@@ -16,9 +16,9 @@ namespace kintsugi::mount {
 
 struct OpenedFile {
   std::unique_ptr<client::OpenHandle> handle;
-  bool written = false;  ///< through this handle, since the last flush
-  /// Who took fcntl locks through this handle. Those of processes have ended with their flushes when the handle is released; those
-  /// of the open file description itself end then, of which the kernel says nothing.
+  bool written = false;  ///< written through this handle since the last flush
+  /// Who took fcntl locks through this handle. Those of processes have ended with their flushes when the handle is
+  /// released; those of the open file description itself end then, of which the kernel says nothing.
   std::set<LockOwner> lock_owners;
 };
 
@@ -28,8 +28,8 @@ class OpenHandles {
   using OpenedPtr = std::shared_ptr<OpenedFile>;
 
   struct Limits {
-    size_t handles;            ///< files and directories
-    size_t listing_positions;  ///< in all directories that are open
+    size_t handles;            ///< open files and directories
+    size_t listing_positions;  ///< limit over all open directories
   };
   /// References outlive it.
   OpenHandles(const runtime::Runtime& runtime, client::OpenFiles& files, Limits limits);

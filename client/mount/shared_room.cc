@@ -5,7 +5,7 @@
 namespace kintsugi::mount {
 namespace {
 
-constexpr size_t kJournalBytes = 64 << 10;  // whole pages, so that the dirty bytes begin at one
+constexpr size_t kJournalBytes = 64 << 10;  // whole pages, so that the dirty bytes begin at a page
 static_assert(sizeof(client::ChangeJournal) <= kJournalBytes);
 constexpr size_t kBeforeAppends = kJournalBytes + client::NameLog::kBytes + client::OwnLocks::kBytes;
 constexpr size_t kBeforeDirty = kBeforeAppends + client::AppendLog::kBytes;

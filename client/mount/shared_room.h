@@ -1,6 +1,6 @@
-/// What the cluster's mount keeps in the memory that outlives its process: the session, the journal of changes that may have
-/// been carried out, the names that the metaserver does not know yet, the locks, where appends went, and the bytes that are not
-/// durable yet.
+/// What the cluster's mount keeps in the memory that outlives its process: the session, the journal of changes that
+/// may have been carried out, the names that the metaserver does not know yet, the locks, where appends went, and the
+/// bytes that are not durable yet.
 #pragma once
 
 #include <cstdint>

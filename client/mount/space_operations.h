@@ -27,7 +27,8 @@ class SpaceOperations {
   runtime::Clock& clock_;
   client::Client& client_;
   LastKnown& last_known_;
-  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
+  /// Space of the whole cluster, and when it was asked for.
+  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;
 };
 
 }  // namespace kintsugi::mount

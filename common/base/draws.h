@@ -1,5 +1,5 @@
-/// Draws that follow from a seed alone: for analyses that sample and have to give the same answer wherever they are repeated. Not for
-/// secrets, and not for what a daemon does (that draws from runtime::Random).
+/// Draws that follow from a seed alone: for analyses that sample and have to give the same answer wherever they are
+/// repeated. Not for secrets, and not for what a daemon does (that draws from runtime::Random).
 #pragma once
 
 #include <cmath>

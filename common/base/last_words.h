@@ -15,8 +15,8 @@ void install_last_words(std::string_view name);
 /// Last words are appended to this file, besides stderr. A path that is too long for a file system is ignored.
 void set_last_words_file(const std::string& path);
 
-/// `wait` is called before last words are written, which are the last in the file then. It runs in a signal handler and must return
-/// soon.
+/// `wait` is called before last words are written, which are the last in the file then. It runs in a signal handler
+/// and must return soon.
 void set_before_last_words(void (*wait)());
 
 /// Writes `text` as one line. May be called in a signal handler.

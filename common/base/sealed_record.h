@@ -1,5 +1,5 @@
-/// A record in memory that several processes use one after the other, with a checksum: one that was killed in the middle of a
-/// write leaves nothing that the next one would believe.
+/// A record in memory that several processes use one after the other, with a checksum: one that was killed in the
+/// middle of a write leaves nothing that the next one would believe.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct SealedRecord {
 
   T body;
   uint32_t magic;
-  uint32_t crc;  ///< of the body
+  uint32_t crc;  ///< CRC32C of `body`
 
   void seal(const T& written) {
     body = written;

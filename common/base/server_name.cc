@@ -21,8 +21,8 @@ bool may_be_in_name(char c) {
 
 Status check_server_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
-    return Status{Code::kInvalidArgument,
-                  fmt::format("{} is no name for a server: {}", quoted(name, kMaxServerNameBytes), why)};
+    return Status{Code::kInvalidArgument, fmt::format("{} is not a valid name for a server: {}",
+                                                      quoted(name, kMaxServerNameBytes), why)};
   };
   if (name.empty() || name.size() > kMaxServerNameBytes)
     return refuse(fmt::format("it has {} characters, must have 1 to {}", name.size(), kMaxServerNameBytes));

@@ -16,7 +16,7 @@ inline double mean_of(std::span<const double> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// Of a population: divided by n. 0 of none.
+/// The standard deviation of a population: divided by n. 0 if there are no values.
 inline double deviation_of(std::span<const double> values) {
   const double mean = mean_of(values);
   double sum = 0;

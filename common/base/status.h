@@ -25,7 +25,7 @@ enum class Code : uint8_t {
   kUnavailable = 5,  ///< the other side is down, restarting or unreachable: another server or a retry may do
   kDeadlineExceeded = 6,
   kCancelled = 7,  ///< this side closed or stopped
-  kCorrupt = 8,    ///< bytes do not match their checksum or format
+  kCorrupt = 8,    ///< bytes do not match their checksum or have no valid format
   kNoSpace = 9,
   kIoError = 10,
   kConflict = 11,  ///< a precondition no longer holds
@@ -34,14 +34,14 @@ enum class Code : uint8_t {
   kIsDirectory = 14,
   kLimitExceeded = 15,  ///< a named limit was reached
   kInternal = 16,
-  kNotPermitted = 17,  ///< only the owner or root may
-  kAccessDenied = 18,  ///< the file's mode or access list says so
+  kNotPermitted = 17,  ///< only the owner or root may do this
+  kAccessDenied = 18,  ///< the mode or the access list of the file forbids it
   kNameTooLong = 19,
   kTooManyLinks = 20,
   kCrossDevice = 21,
   kNotSupported = 22,
   kNoData = 23,  ///< no such extended attribute
-  kRange = 24,   ///< the result does not fit
+  kRange = 24,   ///< the result does not fit, or an offset lies outside of the file
   kFileTooLarge = 25,
   kStale = 26,  ///< the inode is gone
   kQuota = 27,
@@ -52,11 +52,12 @@ enum class Code : uint8_t {
   kTooBig = 32,
   kSymlinkLoop = 33,
   kNoDevice = 34,
-  kReadOnly = 35,        ///< it is in a snapshot
-  kMediumError = 36,     ///< the disk cannot read what lies there; what lies elsewhere on it may be well
-  kReadOnlyDevice = 37,  ///< the file system takes no writes (any more); what is on it may be readable
-  kOutOfMemory = 38,     ///< this process or its kernel had no memory for it just now
-  kLeaseLost = 39,       ///< others had it meanwhile: what was kept back under its lease is refused
+  kReadOnly = 35,        ///< the file is in a snapshot, which never changes
+  kMediumError = 36,     ///< the disk cannot read these bytes; other bytes on it may be readable
+  kReadOnlyDevice = 37,  ///< the file system refuses writes; what it holds may be readable
+  kOutOfMemory = 38,     ///< this process or its kernel lacks memory at the moment
+  /// The client lost its write lease, and another had it meanwhile: what was written under the lease is refused.
+  kLeaseLost = 39,
 };
 inline constexpr Code kLastCode = Code::kLeaseLost;
 
@@ -66,7 +67,7 @@ std::string_view code_name(Code code);
 /// Whose fault a failure is, as far as whoever saw it happen could tell. It travels with the error over the wire, so
 /// that a repair that failed deep inside a tree is planned again without the server that broke it.
 struct Culprit {
-  ServerId server;  ///< none: nobody in particular is to blame
+  ServerId server;  ///< the server to blame; none: nobody in particular is to blame
   ChunkId chunk;    ///< the chunk that could not be served there; stripe 0: the server as a whole is at fault
 
   explicit operator bool() const { return static_cast<bool>(server); }

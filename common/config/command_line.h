@@ -26,7 +26,8 @@ class Settings::CommandLine {
   struct Parser;  // CLI11 stays in the .cc
   Settings& settings_;
   std::unique_ptr<Parser> parser_;
-  std::vector<std::vector<std::string>> values_;  ///< by setting; empty when its flag was not given
+  /// Index: setting. The values given on the command line; empty when the flag was not given.
+  std::vector<std::vector<std::string>> values_;
   std::string config_file_;
   bool help_wanted_ = false, description_wanted_ = false;
 };

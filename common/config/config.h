@@ -36,8 +36,9 @@ class Settings {
   Settings(std::string program, std::string description);
 
   void add(std::string key, std::string* value, std::string help);
-  void add(std::string key, runtime::Endpoint* value, std::string help);                 ///< "host:port"
-  void add(std::string key, std::optional<runtime::Endpoint>* value, std::string help);  ///< or an empty text
+  void add(std::string key, runtime::Endpoint* value, std::string help);  ///< "host:port"
+  /// The text is "host:port", or empty.
+  void add(std::string key, std::optional<runtime::Endpoint>* value, std::string help);
   void add(std::string key, bool* value, std::string help);  ///< flags: --key, --key=false, --no-key
   void add(std::string key, double* value, std::string help, double min = 0,
            double max = std::numeric_limits<double>::max());
@@ -77,7 +78,8 @@ class Settings {
 
   /// True after a parse that met --describe and looked at nothing else.
   bool description_wanted() const { return description_wanted_; }
-  /// Every setting with its form, range and default as TOML: scripts/references.py makes docs/reference/settings.md of it.
+  /// Every setting with its form, range and default as TOML: scripts/references.py makes docs/reference/settings.md of
+  /// it.
   std::string describe() const;
 
   /// For main: --help and --describe print and exit 0, an error prints "program: error" and exits 2.
@@ -91,9 +93,10 @@ class Settings {
   struct Setting {
     std::string key, help;
     Kind kind{};
-    std::function<Status(const std::vector<std::string>&)> set;  ///< gets one text, or all those of a list
-    std::function<std::string()> show;                           ///< the value as TOML
-    std::string range{};  ///< what values are accepted, for people; empty: all of the kind
+    /// Receives one text, or all elements of a list.
+    std::function<Status(const std::vector<std::string>&)> set;
+    std::function<std::string()> show;  ///< the value as TOML
+    std::string range{};                ///< accepted values, for people; empty: all of the type
     std::string default_text{};
     bool required = false, given = false, when_made = false;
     std::string flag() const;

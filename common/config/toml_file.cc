@@ -16,7 +16,8 @@ struct BrokenAssertion {};
 #define TOML_ASSERT(expression) \
   (static_cast<bool>(expression) ? void(0) : throw ::kintsugi::config::BrokenAssertion{})
 #define TOML_EXCEPTIONS 0
-// Its predicates of Unicode call characters impossible that are merely of no interest to them, "ä" for one: they are false.
+// Its predicates of Unicode call characters impossible that are merely of no interest to them, "ä" for one: they are
+// false.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE

@@ -48,7 +48,7 @@ class Ending {
   const Status& why() const { return why_; }
   int exit_status() const { return exit_status_; }
 
-  std::function<void()> on_end = [] {};  ///< called by the call of end() that counts
+  std::function<void()> on_end = [] {};  ///< called by the first call of end() only
 
  private:
   bool ended_ = false;
@@ -63,7 +63,7 @@ struct Shell {
   const rpc::Secret& secret;
   http::HttpServer& http;      ///< serves /healthz, /metrics and /debug/settings; a daemon adds its own pages
   metrics::Metrics& metrics;   ///< holds those of the process; a daemon adds its own
-  std::string http_address{};  ///< where the pages are; empty when they are nowhere
+  std::string http_address{};  ///< address of the pages; empty: there are none
   Ending ending{};
 };
 
@@ -84,11 +84,11 @@ using Make = std::function<Result<std::unique_ptr<Daemon>>(Shell&)>;
 
 inline constexpr int kExitFailed = 1;
 
-/// What the process makes from now on only its user can read. SIGHUP opens the log file again, for whoever moved it away.
-/// Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end. Returns the exit status of
-/// main: 0 after a signal, kExitFailed when the daemon was not made or did not start, or what Ending::end was given.
-/// Exits by itself with 2 when the command line or the file of settings is not understood, with 0 after --help. Errors are
-/// told on standard error and in the log.
+/// What the process makes from now on only its user can read. SIGHUP opens the log file again, for whoever moved it
+/// away. Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end. Returns the exit
+/// status of main: 0 after a signal, kExitFailed when the daemon was not made or did not start, or what Ending::end
+/// was given. Exits by itself with 2 when the command line or the file of settings is not understood, with 0 after
+/// --help. Errors are told on standard error and in the log.
 int run(int argc, const char* const* argv, Settings& settings, const Make& make);
 
 /// kInvalidArgument when a daemon listens at all addresses and is not told by which one others reach it.

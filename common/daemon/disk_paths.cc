@@ -64,7 +64,7 @@ Result<std::vector<MissingDisk>> find_missing_disks(const std::vector<DiskPath>&
     }
     if (!known) {
       return Status{Code::kNotFound,
-                    fmt::format("there is no directory {0}, which shall keep chunks: mount its disk, or make "
+                    fmt::format("there is no directory {0}, which is to keep chunks: mount its disk, or make "
                                 "it if it is for a new disk (mkdir {0})",
                                 disk.path)};
     }

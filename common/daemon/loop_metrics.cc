@@ -85,7 +85,8 @@ class LoopCollectable final : public prometheus::Collectable {
 
   LoopTurns& turns_;
   const runtime::Clock& clock_;
-  std::map<std::string, Turns> long_;  ///< by the region that took most of each
+  /// Long turns. Key: name of the region that took most of the turn.
+  std::map<std::string, Turns> long_;
   rpc::RateLimit lines_{1, kLinesEvery};
 };
 

@@ -9,7 +9,8 @@ namespace kintsugi::daemon {
 /// Turns of more than this are told in the log: clients see them.
 inline constexpr Duration kTurnWorthALine = 100ms;
 
-/// Lets the loop measure its turns and adds their metrics. `production` outlives `metrics`, and runs only as long as that exists.
+/// Lets the loop measure its turns and adds their metrics. `production` outlives `metrics`, and runs only as long as
+/// that exists.
 void add_loop_metrics(runtime::ProductionRuntime& production, metrics::Metrics& metrics);
 
 }  // namespace kintsugi::daemon

@@ -9,7 +9,8 @@ namespace kintsugi::daemon {
 /// The caches of all daemons of a machine together take one byte in so many of its memory, and so do their buffers.
 inline constexpr uint64_t kMemoryShare = 32;
 
-/// The memory that this process can have at most: the machine's, or that of the control group it is in, when that is less.
+/// The memory that this process can have at most: the machine's, or that of the control group it is in, when that is
+/// less.
 uint64_t machine_memory_bytes();
 
 /// The same with the files of /proc and /sys below `root`, for tests. `physical_bytes` is the machine's memory.

@@ -32,7 +32,7 @@ struct LookUp {
       : resolver(executor), over(executor, deadline) {}
 
   tcp::resolver resolver;
-  asio::steady_timer over;  ///< It is cancelled when the answer is there.
+  asio::steady_timer over;  ///< the deadline; cancelled when the answer has come
   std::optional<boost::system::error_code> error;
   tcp::resolver::results_type endpoints;
 };

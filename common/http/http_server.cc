@@ -35,7 +35,7 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   std::map<std::string, Handler, std::less<>> handlers;
   OpenConnections open;
-  asio::thread_pool writer{1};  ///< for late bodies
+  asio::thread_pool writer{1};  ///< the thread that writes the bodies of long pages
   std::atomic<bool> stopped = false;
 
   Response answer(const beast::http::request<beast::http::empty_body>& request) const {

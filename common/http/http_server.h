@@ -1,5 +1,6 @@
 /// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections of which those that
-/// ask nothing make room (OpenConnections), short deadlines. Real sockets only: the simulator reads the same functions directly.
+/// ask nothing make room (OpenConnections), short deadlines. Real sockets only: the simulator reads the same functions
+/// directly.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
-  /// When it is set it makes the body, on a thread of the server's own: for long pages, which would hold the daemon's thread. It
-  /// owns all that it touches.
+  /// When it is set it makes the body, on a thread of the server's own: for long pages, which would hold the daemon's
+  /// thread. It owns all that it touches.
   std::function<std::string()> late_body{};
 };
 
@@ -36,7 +37,8 @@ class HttpServer {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
-  /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped. Idempotent.
+  /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped.
+  /// Idempotent.
   void stop();
 
  private:

@@ -15,9 +15,10 @@ struct OpenConnection {
   bool closed = false;  ///< its coroutine is about to end
 };
 
-/// Anybody can connect and send nothing, or read nothing. So the number of connections is limited, in all and from one address, and
-/// the one that has waited longest for a whole request makes room for the newest; when all are being answered, the oldest does. An
-/// honest client sends its request at once, and so it is never the one that waited longest of dozens.
+/// Anybody can connect and send nothing, or read nothing. So the number of connections is limited, in all and from one
+/// address, and the one that has waited longest for a whole request makes room for the newest; when all are being
+/// answered, the oldest does. An honest client sends its request at once, and so it is never the one that waited
+/// longest of dozens.
 class OpenConnections {
  public:
   static constexpr size_t kMost = 128;
@@ -46,7 +47,8 @@ class OpenConnections {
  private:
   void make_room(const boost::asio::ip::address& newcomer);
 
-  std::list<OpenConnection> connections_;  ///< by when they began to wait, or to be answered; the first first
+  /// Ordered by when each connection began to wait for a request or to be answered; the oldest comes first.
+  std::list<OpenConnection> connections_;
 };
 
 }  // namespace kintsugi::http

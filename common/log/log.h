@@ -16,16 +16,19 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 /// Lines below this level are dropped. Default: kInfo.
 void set_level(Level level);
 
-/// Who waits for a log file's disk.
+/// Whether the caller waits for the log file's disk.
 enum class Writing {
-  kAtOnce,        ///< whoever logs: the line is written when the call returns
-  kInBackground,  ///< a thread of the log's: lines that it is 1,024 behind with are dropped, and counted. For programs that do not fork
+  kAtOnce,  ///< the calling thread writes the line before the call returns
+  /// A thread of the log writes the lines. When 1,024 lines wait for it, further ones are dropped and counted. Not
+  /// for programs that fork.
+  kInBackground,
 };
 /// Lines are appended to `path` (rotated at 64 MiB, 3 kept) instead of stderr.
 void set_file(const std::string& path, Writing writing = Writing::kAtOnce);
 /// Opens the file anew by its path, before the next line: for whoever moved it away. Does not wait for the disk.
 void reopen_file();
-/// Waits until all lines are written, or until `limit` has passed: a disk that hangs must not hold up the end of a process.
+/// Waits until all lines are written, or until `limit` has passed: a disk that hangs must not hold up the end of a
+/// process.
 void flush(std::chrono::milliseconds limit);
 /// How many lines were dropped since the process began, because the log's disk was too slow.
 uint64_t dropped_lines();

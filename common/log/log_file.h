@@ -11,12 +11,12 @@
 
 namespace kintsugi::log {
 
-/// How many lines were handed to a log that is written in the background, and what became of them. Signal handlers read this: it is
-/// atomic numbers only.
+/// How many lines were handed to a log that is written in the background, and what became of them. Signal handlers
+/// read this: it is atomic numbers only.
 struct LineCounts {
-  std::atomic<uint64_t> submitted = 0;  ///< by whoever logs
-  std::atomic<uint64_t> written = 0;    ///< tried, at least
-  std::atomic<uint64_t> dropped = 0;    ///< never tried: the queue was full
+  std::atomic<uint64_t> submitted = 0;  ///< lines that callers handed over
+  std::atomic<uint64_t> written = 0;    ///< lines that the log attempted to write
+  std::atomic<uint64_t> dropped = 0;    ///< lines that were discarded because the queue was full
 
   bool all_written() const { return written + dropped >= submitted; }
 };

@@ -48,7 +48,8 @@ double open_fds() {
 
 struct Metrics::State {
   std::map<std::string, Value> values;
-  std::vector<std::tuple<std::string, std::string, std::function<Labels()>>> infos;  ///< name, help
+  /// Name, help text and labels of each info metric.
+  std::vector<std::tuple<std::string, std::string, std::function<Labels()>>> infos;
   std::vector<std::shared_ptr<prometheus::Collectable>> collectables;
 
   void add(const std::string& name, const std::string& help, prometheus::MetricType type, Labels labels,

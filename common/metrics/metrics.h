@@ -31,8 +31,8 @@ class Metrics {
   /// Adds the CPU seconds, resident memory and open file descriptors of this process.
   void add_process_metrics();
 
-  /// Reads all values now. What is returned writes them in the Prometheus text exposition format 0.0.4, on whatever thread: that takes
-  /// most of the time.
+  /// Reads all values now. What is returned writes them in the Prometheus text exposition format 0.0.4, on whatever
+  /// thread: that takes most of the time.
   std::function<std::string()> read() const;
   std::string text() const { return read()(); }
 

@@ -72,7 +72,7 @@ bool AccessList::grants(const Caller& caller, uint32_t owning_group, uint32_t wa
 }
 
 Result<AccessList> AccessList::parse(std::string_view bytes) {
-  const Status bad{Code::kInvalidArgument, "is no access list"};
+  const Status bad{Code::kInvalidArgument, "is not an access list"};
   if (bytes.size() < kHeaderBytes || (bytes.size() - kHeaderBytes) % kItemBytes != 0 ||
       (bytes.size() - kHeaderBytes) / kItemBytes > kMaxItems || little_endian(bytes, 0, 4) != kListVersion)
     return bad;

@@ -1,5 +1,5 @@
-/// Who may do what with a file: mode bits and POSIX access lists, as Linux evaluates them (acl(5)). Pure rules, for whoever has
-/// to judge: the metaserver, and the C library where a kernel would.
+/// Who may do what with a file: mode bits and POSIX access lists, as Linux evaluates them (acl(5)). Pure rules, for
+/// whoever has to judge: the metaserver, and the C library where a kernel would.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct AccessList {
   std::string serialise() const;
   /// Says no more than nine mode bits can.
   bool is_minimal() const;
-  uint32_t mode() const;  ///< the nine bits that it amounts to
+  uint32_t mode() const;  ///< the nine permission bits that the list is equivalent to
   void apply_mode(uint32_t mode);
   /// What it grants to a caller who is neither the owner nor root.
   bool grants(const Caller& caller, uint32_t owning_group, uint32_t wanted) const;
@@ -58,8 +58,8 @@ struct Permissions {
 
   /// The access list matters, if there is one: else mode bits decide alone.
   bool ask_the_list(const Caller& caller) const;
-  /// The caller may do all of `wanted` (kMayRead…). `list`: the value of kAccessList, if there is one. One that is none is passed
-  /// over.
+  /// The caller may do all of `wanted` (kMayRead…). `list`: the value of kAccessList, if there is one. One that is
+  /// none is passed over.
   bool allow(const Caller& caller, uint32_t wanted, const std::optional<std::string>& list) const;
 };
 

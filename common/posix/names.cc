@@ -3,7 +3,7 @@
 namespace kintsugi::posix {
 
 Status check_name(std::string_view name) {
-  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
+  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long for a name"};
   const bool has_separator = name.find_first_of(std::string_view("/\0", 2)) != name.npos;
   if (name.empty() || name == "." || name == ".." || has_separator)
     return {Code::kInvalidArgument, "is no name"};

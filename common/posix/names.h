@@ -9,7 +9,7 @@
 namespace kintsugi::posix {
 
 inline constexpr size_t kMaxNameBytes = 255;
-inline constexpr size_t kMaxPathBytes = 4095;  ///< of a path, and so of what a symbolic link points to
+inline constexpr size_t kMaxPathBytes = 4095;  ///< longest path, and longest target of a symbolic link
 
 /// A name that something in a directory can have. kNameTooLong, kInvalidArgument.
 Status check_name(std::string_view name);

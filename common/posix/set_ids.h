@@ -1,5 +1,5 @@
-/// The bits of a mode that lend the owner's or the group's rights to whoever executes the file, and the rules of Linux for when they
-/// are set and cleared. Pure rules, for whoever makes and changes inodes.
+/// The bits of a mode that lend the owner's or the group's rights to whoever executes the file, and the rules of Linux
+/// for when they are set and cleared. Pure rules, for whoever makes and changes inodes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline constexpr uint32_t kPermissionBits = 07777;
 inline constexpr uint32_t kSetUserId = 04000, kSetGroupId = 02000, kSticky = 01000;
 inline constexpr uint32_t kGroupExecutes = 0010;
 
-/// The mode of a file that somebody without privileges writes to, or whose owner changes. Where the group may not execute, the
-/// group's bit stands for locks that keep others out, and stays.
+/// The mode of a file that somebody without privileges writes to, or whose owner changes. Where the group may not
+/// execute, the group's bit stands for locks that keep others out, and stays.
 constexpr uint32_t without_set_ids(uint32_t mode) {
   return mode & ~(kSetUserId | ((mode & kGroupExecutes) != 0 ? kSetGroupId : 0));
 }
@@ -21,7 +21,9 @@ constexpr uint32_t without_set_ids(uint32_t mode) {
 /// What a new inode gets by who makes it, and where.
 struct NewInode {
   uint32_t group = 0;
-  uint32_t mode = 0;  ///< without the type; the umask, or an access list of the directory, still cuts it
+  /// Permission and set-ID bits, without the file type. The umask, or the default access list of the directory, is
+  /// applied to it afterwards.
+  uint32_t mode = 0;
 };
 /// `directory` is where it is made, `mode` what its maker asks for.
 NewInode new_inode(const Caller& maker, const Permissions& directory, uint32_t mode, bool is_directory);

@@ -1,5 +1,5 @@
-/// Advisory locks of whole files (flock) and of ranges (fcntl): at the metaserver those of all clients, at a client its own, which it
-/// tells again when the metaserver has started anew.
+/// Advisory locks of whole files (flock) and of ranges (fcntl): at the metaserver those of all clients, at a client
+/// its own, which it tells again when the metaserver has started anew.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class FileLocks {
   bool any_of_others(InodeId inode, uint64_t session) const;
   /// Forgets what the session has of the inode.
   void forget(InodeId inode, uint64_t session);
-  /// Those of one session, of all inodes or of one.
+  /// The locks of one session, of all inodes or of one.
   std::vector<proto::HeldLock> of(uint64_t session) const;
   std::vector<proto::HeldLock> of(uint64_t session, InodeId inode) const;
   size_t count() const { return count_; }
@@ -49,7 +49,7 @@ class FileLocks {
   void note_place(const Key& key, uint64_t session);
 
   Table locks_;
-  std::unordered_map<uint64_t, std::set<Key>> places_;  ///< where each session has locks
+  std::unordered_map<uint64_t, std::set<Key>> places_;  ///< key: session; the files on which it has locks
   size_t count_ = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace kintsugi::proto {
 
-inline constexpr uint64_t kMaxInlineFileBytes = 16 << 10;  ///< of one file in one call
-inline constexpr uint64_t kMaxInlineCallBytes = 64 << 10;  ///< of all files in one call
+inline constexpr uint64_t kMaxInlineFileBytes = 16 << 10;  ///< limit for one file in one call
+inline constexpr uint64_t kMaxInlineCallBytes = 64 << 10;  ///< limit for all files in one call together
 
 }  // namespace kintsugi::proto

@@ -8,7 +8,8 @@
 
 namespace kintsugi::proto {
 
-/// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour", "resource", "host".
+/// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour",
+/// "resource", "host".
 std::string_view kind_name(Verdict::Kind kind);
 /// Somebody waits for it, and has nothing to go on with meanwhile.
 bool holds_up(const Verdict& verdict);
@@ -18,18 +19,21 @@ bool is_metaserver_silent(const Verdict& verdict);
 bool is_without_repairs(const Verdict& verdict);
 /// "certain", "likely", "unsure".
 std::string_view confidence_name(Verdict::Confidence confidence);
-/// "call", "receive", "send", "upstream", "join", "sibling", "resource", "disk", "store", "timer", "idle"; "runs" for none.
+/// "call", "receive", "send", "upstream", "join", "sibling", "resource", "disk", "store", "timer", "idle"; "runs" for
+/// none.
 std::string_view wait_name(WaitKind wait);
 
-/// One line without a newline at its end: `server 4: chunkserver.partial_sum > disk.read (sdb), still for 41 s, 10 tasks on 4 servers wait
-/// for it, repair 77; chunk_reader.cc:88; certain`. Bytes that are not printable are quoted.
+/// One line without a newline at its end: `server 4: chunkserver.partial_sum > disk.read (sdb), still for 41 s, 10
+/// tasks on 4 servers wait for it, repair 77; chunk_reader.cc:88; certain`. Bytes that are not printable are quoted.
 std::string describe(const Verdict& verdict);
 /// One line of a chain: `server 9: chunkserver.partial_sum, 41 s, receive from server 4 (tree_sum.cc:120)`.
 std::string describe(const ChainLink& link);
-/// `moves to it are held back for 40 s after failed moves`, or `moves to it from a, b are ...`; about whom is told beside it.
+/// `moves to it are held back for 40 s after failed moves`, or `moves to it from a, b are ...`; about whom is told
+/// beside it.
 std::string describe(const HeldBackMoves& moves);
 
-/// One JSON object on one line: kind, server, process, chain, region, file, line, function, waiters, since and so on. Times are in seconds.
+/// One JSON object on one line: kind, server, process, chain, region, file, line, function, waiters, since and so on.
+/// Times are in seconds.
 std::string to_json(const Verdict& verdict);
 /// The whole answer of a monitor as a JSON object, in lines that are indented by two spaces for each level.
 std::string to_json(const DiagnoseResponse& response);

@@ -6,7 +6,7 @@
 namespace kintsugi::rpc {
 namespace {
 
-constexpr size_t kKeptBufferBytes = 1 << 20;  ///< a larger buffer is given back after its write
+constexpr size_t kKeptBufferBytes = 1 << 20;  ///< a buffer larger than this is freed after its write
 
 }  // namespace
 

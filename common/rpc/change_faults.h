@@ -10,8 +10,8 @@
 
 namespace kintsugi::rpc {
 
-/// A handler for Server::handle. Either the whole request is carried out or, when something in it makes no sense, nothing.
-/// kNotSupported from a daemon that has no fault points.
+/// A handler for Server::handle. Either the whole request is carried out or, when something in it makes no sense,
+/// nothing. kNotSupported from a daemon that has no fault points.
 class ChangeFaults {
  public:
   /// Null: there are none.

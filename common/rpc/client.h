@@ -19,7 +19,7 @@ namespace kintsugi::rpc {
 
 struct ClientLimits {
   Duration dial_limit = std::chrono::seconds(3);
-  Duration default_call_limit = std::chrono::seconds(30);  ///< when the Context has no deadline
+  Duration default_call_limit = std::chrono::seconds(30);  ///< applies when the Context has no deadline
   size_t max_idle_streams_per_peer = 8;                    ///< connections kept for bulk streams
   Duration idle_limit = std::chrono::seconds(60);
 };
@@ -30,7 +30,7 @@ struct ClientLimits {
 class Client {
  public:
   Client(const runtime::Runtime& runtime, Secret secret, ClientLimits limits = {});
-  ~Client();  ///< after stop()
+  ~Client();  ///< REQUIRES: stop() has returned
 
   /// Returns the response's bytes, the error of the peer, kUnavailable, or kDeadlineExceeded.
   asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method,

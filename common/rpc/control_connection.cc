@@ -124,7 +124,7 @@ Status ControlConnection::take_response(const FrameView& frame) {
   size_t slot = header.request_id & ((uint64_t{1} << kSlotBits) - 1);
   uint64_t generation = header.request_id >> kSlotBits;
   bool wanted = slot < slots_.size() && slots_[slot].call != nullptr && slots_[slot].generation == generation;
-  if (!wanted) {  // late: its caller has given up; or it comes twice
+  if (!wanted) {  // the answer is late (its caller gave up), or it came twice
     const bool is_again = slot < slots_.size() && slots_[slot].answered == generation;
     if (is_again && repeated_.size() < kMostRepeated) repeated_.push_back(header.method);
     return {};

@@ -48,7 +48,8 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }
   TimePoint last_used() const { return last_used_; }
-  /// Whose answers came a second time since this was asked last; some of them when they were very many.
+  /// The methods whose answers came a second time since the last call of this function; only some of them if there
+  /// were very many.
   std::vector<Method> take_repeated() { return std::exchange(repeated_, {}); }
   /// Closes as soon as no call is in flight: at once, or when the last one ends.
   void retire();
@@ -61,7 +62,7 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   struct Slot {
     PendingCall* call = nullptr;
     uint64_t generation = 1;
-    uint64_t answered = 0;  ///< the last generation that ended with an answer
+    uint64_t answered = 0;  ///< the last generation whose call ended with an answer
   };
 
   // Spawned coroutines get `self` as a parameter: it must be held before they first run.
@@ -76,12 +77,12 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   void on_timer();
 
   runtime::Runtime runtime_;
-  asio::any_io_executor executor_;  ///< queues
+  asio::any_io_executor executor_;  ///< executor on which the queues run
   std::shared_ptr<BufferedConnection> connection_;
   BatchWriter writer_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
-  std::vector<Method> repeated_;  ///< at most kMostRepeated
+  std::vector<Method> repeated_;  ///< methods of answers that came twice; at most kMostRepeated
 
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   TimePoint timer_due_ = TimePoint::max();

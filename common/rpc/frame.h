@@ -56,7 +56,7 @@ struct FrameHeader {
   uint64_t span_id = 0;
   uint64_t path = 0;
   Code status = Code::kOk;   ///< not ok: the protobuf header is a proto::ErrorDetail
-  uint32_t message_crc = 0;  ///< of the protobuf header, as it was read; `encode` computes it
+  uint32_t message_crc = 0;  ///< CRC32C of the protobuf header as it was read; `encode` computes it
 };
 
 /// Writes the fixed header for a frame whose protobuf header is `message`.

@@ -19,7 +19,7 @@ namespace kintsugi::rpc {
 struct UnaryHandler {
   using Message = google::protobuf::MessageLite;
 
-  const Message* request = nullptr;  ///< default instances, of which new ones are made
+  const Message* request = nullptr;  ///< the default instances, from which new messages are made
   const Message* response = nullptr;
   void* service = nullptr;  ///< null: nothing is registered
   asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request,
@@ -47,7 +47,7 @@ struct HandlerTypes;
 template <class Service, class Input, class Output>
 struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&)> {
   using Request = Input;
-  using Response = Output;  ///< or Stream
+  using Response = Output;  ///< Stream instead, for a streaming method
 };
 template <class Service, class Input, class Output>
 struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&) const>

@@ -16,9 +16,9 @@ void MetaserverClock::heard(int64_t wall_ns, TimePoint asked) {
   if (!told_ && difference >= to_seconds(kTold)) {
     told_ = true;
     log::warning(
-        "the clock of this machine is {:.0f} s {} the metaserver's: nothing fails of it, for the "
-        "metaserver's is "
-        "what counts, but dates in logs and of files are wrong somewhere; have both follow NTP",
+        "the clock of this machine is {:.0f} s {} the metaserver's: nothing fails because of it, since "
+        "the metaserver's clock counts, but dates in logs and of files are wrong somewhere; have both follow "
+        "NTP",
         difference, ahead > 0 ? "ahead of" : "behind");
   } else if (told_ && difference < to_seconds(kMended)) {
     told_ = false;

@@ -5,8 +5,9 @@
 
 namespace kintsugi::rpc {
 
-/// Machines' clocks may differ by hours; what the metaserver signs still holds for as long as it means, for whoever checks or signs
-/// judges by this clock. Between two answers it goes on with the steady clock, so that a wall clock that jumps changes nothing.
+/// Machines' clocks may differ by hours; what the metaserver signs still holds for as long as it means, for whoever
+/// checks or signs judges by this clock. Between two answers it goes on with the steady clock, so that a wall clock
+/// that jumps changes nothing.
 class MetaserverClock {
  public:
   /// A difference from which on it is told in the log, once, and one below which it counts as mended.
@@ -15,8 +16,8 @@ class MetaserverClock {
   /// `clock` is this process's own, and outlives it.
   explicit MetaserverClock(const runtime::Clock& clock) : clock_(clock) {}
 
-  /// An answer said `wall_ns`; it was asked for at `asked`, so that it was true about half way between then and now. 0 means nothing:
-  /// earlier metaservers do not tell.
+  /// An answer said `wall_ns`; it was asked for at `asked`, so that it was true about half way between then and now. 0
+  /// means nothing: earlier metaservers do not tell.
   void heard(int64_t wall_ns, TimePoint asked);
 
   /// This process's own clock before anything was heard.
@@ -28,7 +29,7 @@ class MetaserverClock {
   const runtime::Clock& clock_;
   bool known_ = false, told_ = false;
   WallTime wall_;  ///< what the metaserver's clock showed
-  TimePoint at_;   ///< when
+  TimePoint at_;   ///< when it showed that, by this process's own clock
 };
 
 }  // namespace kintsugi::rpc

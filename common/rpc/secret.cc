@@ -73,8 +73,8 @@ Mac finish(MacContext context, std::span<const std::byte> message) {
   return out;
 }
 
-/// Contexts with the keys that were used last: a stripe's capabilities and its ticket are several MACs, of which the keys would
-/// be most of the work.
+/// Contexts with the keys that were used last: a stripe's capabilities and its ticket are several MACs, of which the
+/// keys would be most of the work.
 class KeyedContexts {
  public:
   using Key = std::array<std::byte, kSecretBytes>;

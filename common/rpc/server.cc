@@ -68,7 +68,8 @@ asio::awaitable<void> Server::State::accept_loop() {
   while (!group.stopping()) {
     Result<std::unique_ptr<runtime::Connection>> accepted = co_await listener->accept();
     if (!accepted) {
-      const bool closed = group.stopping() || accepted.error().code() == Code::kCancelled;  // on purpose
+      // True: the server stopped on purpose.
+      const bool closed = group.stopping() || accepted.error().code() == Code::kCancelled;
       if (!closed) log::error("rpc: no longer accepting: {}", accepted.error().to_string());
       co_return;
     }

@@ -20,19 +20,20 @@ namespace kintsugi::rpc {
 
 struct ServerLimits {
   size_t max_connections = 4096;
-  size_t max_calls_per_connection = 1024;  ///< with more in flight the connection is not read until some end
+  /// When so many calls run, the connection is not read until some of them end.
+  size_t max_calls_per_connection = 1024;
   Duration handshake_limit = std::chrono::seconds(2);
 };
 
 /// Register handlers, then start; stop closes everything and waits for the handlers to end.
 ///
 /// The Context given to a handler has the caller's deadline and trace, and `recorder` as given here.
-/// Anything malformed or unproven closes that connection, with a logged reason (a few a minute), and touches nothing else.
-/// How many connections may be unproven at a time is limited, in all and by address (strangers.h).
+/// Anything malformed or unproven closes that connection, with a logged reason (a few a minute), and touches nothing
+/// else. How many connections may be unproven at a time is limited, in all and by address (strangers.h).
 class Server {
  public:
   Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits = {});
-  ~Server();  ///< after stop()
+  ~Server();  ///< REQUIRES: stop() has returned
 
   /// server.handle<&NamespaceService::stat>(Method::kStat, service) maps the method to `asio::awaitable<Status>
   /// NamespaceService::stat(Context, const StatRequest&, StatResponse&)`. The service outlives the server; request and

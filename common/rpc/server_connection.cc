@@ -45,7 +45,7 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   ServerCore& core_;
   std::shared_ptr<BufferedConnection> connection_;
   BatchWriter writer_;
-  Wakeup room_;  ///< a call ended or responses left
+  Wakeup room_;  ///< notified when a call ended or responses were sent
   size_t calls_ = 0;
   bool ended_ = false;
 };

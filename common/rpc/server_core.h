@@ -29,7 +29,8 @@ struct ServerCore {
   Strangers strangers;
   RateLimit complaints{10, std::chrono::minutes(1)};
   runtime::TaskGroup group;
-  std::function<void(uint64_t connection)> connection_ended;  ///< may be empty
+  /// Called when a connection has ended; may be empty.
+  std::function<void(uint64_t connection)> connection_ended;
 
   /// Null when nothing is registered for the method.
   const UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }

@@ -9,8 +9,8 @@
 namespace kintsugi::rpc {
 
 /// Anybody can open connections and say nothing. So only some of them may be strangers at a time, in all and from one
-/// address, and the oldest makes room for the newest: an honest peer proves itself within milliseconds, and so it is never
-/// the oldest of hundreds.
+/// address, and the oldest makes room for the newest: an honest peer proves itself within milliseconds, and so it is
+/// never the oldest of hundreds.
 class Strangers {
  public:
   static constexpr size_t kMost = 512;
@@ -33,7 +33,7 @@ class Strangers {
   size_t size() const { return connections_.size(); }
 
  private:
-  std::list<BufferedConnection*> connections_;  ///< the oldest first
+  std::list<BufferedConnection*> connections_;  ///< ordered by age, the oldest first
 };
 
 }  // namespace kintsugi::rpc

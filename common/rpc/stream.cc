@@ -6,7 +6,7 @@
 namespace kintsugi::rpc {
 namespace {
 
-constexpr size_t kMaxReadBytes = 1 << 20;  ///< read at once, so that the watchdog sees progress
+constexpr size_t kMaxReadBytes = 1 << 20;  ///< the most bytes of one read, so that the watchdog sees progress
 /// How long a server reads on, for the client's end frame, after it ended its own side.
 constexpr Duration kConcludeLimit = 30s;
 

@@ -22,11 +22,12 @@ class BufferedConnection;
 
 inline constexpr Duration kStreamIdleLimit = std::chrono::seconds(30);
 
-/// A stream as its caller has it: a span of its own, by which the callee's task is found. Recorded when the stream goes.
+/// A stream as its caller has it: a span of its own, by which the callee's task is found. Recorded when the stream
+/// goes.
 class StreamSpan : public runtime::Span {
  public:
   StreamSpan(const Context& context, const runtime::Endpoint& to, Method method, std::source_location where);
-  uint64_t target() const { return target_; }  ///< of waits for the peer
+  uint64_t target() const { return target_; }  ///< what a wait for the peer names as its target
 
  private:
   uint64_t target_;
@@ -53,8 +54,9 @@ class Stream {
   asio::awaitable<Status> send_error(Status error);
 
   struct Received {
-    uint32_t payload_bytes = 0;  ///< to be fetched with receive_payload before the next receive
-    bool end = false;            ///< the peer will send no more
+    /// Size of the payload that receive_payload must fetch before the next receive.
+    uint32_t payload_bytes = 0;
+    bool end = false;  ///< the peer will send no more
   };
   /// Receives the next frame's protobuf header: fills `data`, or `end` when it is the peer's end frame. An error frame
   /// of the peer comes back as its Status. kCorrupt closes the stream: the header does not parse.
@@ -77,8 +79,8 @@ class Stream {
   /// call; else null.
   std::shared_ptr<BufferedConnection> take_idle_connection();
 
-  /// What the stream waits for from now on is waited for by the innermost task of `context`: for those who hand a stream, or
-  /// one direction of it, to another task than the one that opened it.
+  /// What the stream waits for from now on is waited for by the innermost task of `context`: for those who hand a
+  /// stream, or one direction of it, to another task than the one that opened it.
   void belongs_to(const Context& context);
   void sending_belongs_to(const Context& context);
   /// `idle`: what comes is not waited for by anybody's operation, as where a coroutine watches for the peer to leave.

@@ -32,7 +32,7 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
                                      std::span<const asio::const_buffer> payload);
   void close();
 
-  std::shared_ptr<BufferedConnection> connection;  ///< null once taken
+  std::shared_ptr<BufferedConnection> connection;  ///< null once the stream has handed it back
   std::string peer;
   runtime::Clock& clock;
   Method method;
@@ -50,11 +50,12 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
   Context sending, receiving;
   runtime::WaitKind send_wait = runtime::WaitKind::kSend, receive_wait = runtime::WaitKind::kReceive;
   uint64_t target = 0, target_span = 0;
-  std::unique_ptr<StreamSpan> span;  ///< the caller's; null at the callee, and where nothing is recorded
+  /// The caller's span; null on the callee's side, and when nothing is recorded.
+  std::unique_ptr<StreamSpan> span;
 
   std::string scratch;
   std::vector<asio::const_buffer> gather;
-  uint32_t payload_left = 0;  ///< bytes still to come of the frame received last
+  uint32_t payload_left = 0;  ///< bytes of the last frame's payload that have not been received yet
   bool sent_end = false, received_end = false;
 
  private:

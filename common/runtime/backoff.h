@@ -19,8 +19,8 @@
 
 namespace kintsugi::runtime {
 
-/// Each pause is twice as long as the one before, up to a bound, less a random part of it: those who failed at the same time do not
-/// come back at the same time.
+/// Each pause is twice as long as the one before, up to a bound, less a random part of it: those who failed at the
+/// same time do not come back at the same time.
 class Backoff {
  public:
   /// A pause is shortened by less than this part of it.

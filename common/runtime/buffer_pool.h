@@ -34,13 +34,14 @@ class Buffer {
   Buffer(BufferPool* pool, std::byte* data, size_t size) : pool_(pool), data_(data), size_(size) {}
   void give_back();
   BufferPool* pool_ = nullptr;
-  Semaphore* share_ = nullptr;  ///< whose slot it takes as well; null: none's
+  Semaphore* share_ = nullptr;  ///< the share whose slot the buffer occupies as well; null: no share
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 
-/// Lends `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Their addresses are mapped once; a buffer takes
-/// memory from its first loan until give_back_idle() finds it unused. What a buffer holds when it is lent is not defined.
+/// Lends `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Their addresses are mapped once; a buffer
+/// takes memory from its first loan until give_back_idle() finds it unused. What a buffer holds when it is lent is not
+/// defined.
 class BufferPool {
  public:
   BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes);
@@ -59,22 +60,22 @@ class BufferPool {
   size_t buffer_bytes() const { return buffer_bytes_; }
   size_t free() const { return slots_.free(); }
 
-  /// Gives the memory of buffers back to the system that nobody borrowed since the last call. To be called now and then,
-  /// as by a timer: what two calls apart is needed both times is kept.
+  /// Gives the memory of buffers back to the system that nobody borrowed since the last call. To be called now and
+  /// then, as by a timer: what two calls apart is needed both times is kept.
   void give_back_idle();
 
  private:
   friend class Buffer;
-  Buffer lend();  ///< REQUIRES: a slot was acquired
+  Buffer lend();  ///< REQUIRES: the caller has acquired a slot
   void give_back(std::byte* data);
 
   std::span<std::byte> region_;
   size_t buffer_bytes_;
   /// A stack: what was lent last is lent first, so that what is at the bottom is what nobody needs.
   std::vector<std::byte*> free_list_;
-  size_t without_memory_;  ///< at the bottom of the stack: buffers that take no memory
-  size_t
-      unused_;  ///< at the bottom of the stack: buffers that nobody borrowed since the last give_back_idle()
+  size_t without_memory_;  ///< the lowest entries of the stack: buffers that occupy no memory
+  /// The lowest entries of the stack: buffers that nobody borrowed since the last give_back_idle().
+  size_t unused_;
   Semaphore slots_;
 };
 

@@ -17,14 +17,15 @@ class FaultPoints;
 }
 
 struct TraceContext {
-  uint64_t trace_id = 0;  ///< one user operation or background job; 0 = none yet
+  uint64_t trace_id = 0;  ///< identifies one user operation or background job; 0: none yet
   uint64_t span_id = 0;   ///< the module that encloses this work; parent of what is nested
   uint64_t path = 0;      ///< hash of the calling context (names of all enclosing modules, outermost first)
 };
 
 namespace runtime {
 
-/// Names what is open in a recorder (trace_recorder.h). A stale one, of something that was closed, is harmless: nothing comes of it.
+/// Names what is open in a recorder (trace_recorder.h). A stale one, of something that was closed, is harmless:
+/// nothing comes of it.
 struct LiveHandle {
   uint32_t slot = 0;  ///< 0: none
   uint32_t generation = 0;
@@ -36,9 +37,11 @@ struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
   TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
-  uint64_t connection = 0;   ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
+  /// The connection on which the request arrived (rpc::Server::on_connection_ended); 0: no connection.
+  uint64_t connection = 0;
   runtime::LiveHandle live;  ///< the innermost open region
-  runtime::FaultPoints* faults = nullptr;  ///< of the process, for work that came in a request; null: none
+  /// Fault points of the process, when the work came in a request; null: no faults are injected.
+  runtime::FaultPoints* faults = nullptr;
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

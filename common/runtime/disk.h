@@ -48,7 +48,8 @@ enum class OpenMode {
 struct DiskSpace {
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;
-  uint64_t device = 0;  ///< names the file system that this is the space of, over all machines; 0: unknown
+  /// Identifies the file system whose space this is, unique over all machines; 0: unknown.
+  uint64_t device = 0;
 };
 
 /// Tells a file or directory from every other one that exists at the same time. Once it is gone, and nobody has it
@@ -61,7 +62,7 @@ struct FileIdentity {
 
 struct FileAttributes {
   FileIdentity identity;
-  uint64_t bytes = 0;  ///< the size of a file; of a directory it says nothing
+  uint64_t bytes = 0;  ///< the size of a file; meaningless for a directory
 };
 
 /// The lock of a file, held from Disk::lock() until it is destroyed or its process ends. The file stays open meanwhile.

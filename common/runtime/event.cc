@@ -36,7 +36,7 @@ struct Event::State {
 
   asio::any_io_executor executor;
   Clock& clock;
-  std::list<Waiter> waiters;  // in the order they came
+  std::list<Waiter> waiters;  // ordered by arrival
 };
 
 Event::Event(asio::any_io_executor executor, Clock& clock)

@@ -1,5 +1,6 @@
-/// Places in the code where an operator of a test can have something go wrong: a coroutine that never goes on, a slow answer, a lost
-/// message, a loop that does not end. Built in by the CMake option KINTSUGI_FAULT_POINTS; without it no call of them is left.
+/// Places in the code where an operator of a test can have something go wrong: a coroutine that never goes on, a slow
+/// answer, a lost message, a loop that does not end. Built in by the CMake option KINTSUGI_FAULT_POINTS; without it no
+/// call of them is left.
 ///
 /// They know nothing of annotations and leave no trace in them: what finds faults has to find them by what they do.
 #pragma once
@@ -26,11 +27,11 @@ namespace kintsugi::runtime {
 /// Where. The names that people use are in fault_points.cc.
 enum class FaultPoint : uint8_t {
   kServeCall,    ///< a handler of a unary call, before it begins; detail: the method
-  kServeStream,  ///< the same of a stream
+  kServeStream,  ///< a handler of a streaming call, before it begins; detail: the method
   kAnswer,       ///< the answer of a unary call; detail: the method
   kCall,         ///< a unary call of this process, before it is sent; detail: the method
   kSendChunk,    ///< a frame of a chunk that is read; detail: the reader's address
-  kDiskRead,     ///< of a chunkserver's disk; detail: the path
+  kDiskRead,     ///< a read from a chunkserver's disk; detail: the path
   kDiskWrite,
   kDiskSync,
   kStoreCommit,  ///< a change of the metadata
@@ -63,9 +64,10 @@ Result<FaultAction> fault_action_of(std::string_view name);
 struct Fault {
   FaultPoint point{};
   FaultAction action{};
-  std::string detail;  ///< only where the detail contains this; empty: everywhere
-  uint64_t skip = 0;   ///< passes that nothing happens to first
-  uint64_t times = 0;  ///< passes that it happens to; 0: all
+  /// The fault happens only where the detail contains this text; empty: everywhere.
+  std::string detail;
+  uint64_t skip = 0;   ///< the first so many passes are left alone
+  uint64_t times = 0;  ///< how many passes the fault happens to; 0: all
   Duration delay = std::chrono::seconds(1);
   Code code = Code::kUnavailable;
   uint64_t bytes = 64 << 20;
@@ -136,7 +138,8 @@ inline bool is_armed([[maybe_unused]] const FaultPoints* faults) {
 }  // namespace kintsugi::runtime
 
 /// In a coroutine that returns a Status or a Result, which an error of a fault ends:
-/// KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kOwnSum, detail). The detail is computed only when it is needed.
+/// KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kOwnSum, detail). The detail is computed only when it is
+/// needed.
 #define KINTSUGI_FAULT_POINT(faults_, ...)                             \
   do {                                                                 \
     if (kintsugi::runtime::is_armed(faults_)) [[unlikely]]             \

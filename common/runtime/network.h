@@ -54,7 +54,7 @@ class Connection {
   /// Idempotent. Pending and later operations fail with kCancelled; the peer sees the end of the stream.
   virtual void close() = 0;
   virtual bool is_open() const = 0;
-  virtual std::string peer() const = 0;  ///< for logs
+  virtual std::string peer() const = 0;  ///< the peer's address as text, for logs
 
   static constexpr size_t kMaxGather = 64;
 };

@@ -18,8 +18,8 @@
 
 namespace kintsugi::runtime {
 
-inline constexpr size_t kMaxInputs = 8;   ///< of one module
-inline constexpr size_t kMaxOutputs = 6;  ///< of one module
+inline constexpr size_t kMaxInputs = 8;   ///< limit for one module
+inline constexpr size_t kMaxOutputs = 6;  ///< limit for one module
 
 struct Site {
   std::string_view name;

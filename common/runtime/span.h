@@ -1,5 +1,5 @@
-/// What is recorded of a region of code: the open record of it, and an event when it ends. sight::Module is made of it, and
-/// so are the two sides of an RPC; and a Wait, which is open only, marks what a coroutine is suspended for.
+/// What is recorded of a region of code: the open record of it, and an event when it ends. sight::Module is made of
+/// it, and so are the two sides of an RPC; and a Wait, which is open only, marks what a coroutine is suspended for.
 ///
 /// ```cpp
 /// runtime::Wait wait{context, WaitKind::kResource};
@@ -30,11 +30,12 @@ inline constexpr bool kSightCompiled = true;
 class Span {
  public:
   struct Options {
-    RegionKind kind = RegionKind::kModule;  ///< kFree: it is no place of the task, which only holds it
-    bool task = false;                      ///< a chain of control of its own begins here
-    bool background = false;                ///< and nobody's operation waits for it
+    /// With kFree the span is not a place where the task stands: the task only holds it open.
+    RegionKind kind = RegionKind::kModule;
+    bool task = false;        ///< the span begins a task of its own
+    bool background = false;  ///< the span begins a task that nobody's operation waits for
     WaitKind wait = WaitKind::kNone;
-    uint64_t target = 0;  ///< of the wait; its target_span is this span
+    uint64_t target = 0;  ///< what the wait is for; its target_span is this span
   };
   /// REQUIRES: `site` outlives the recorder.
   Span(const Context& parent, const Site& site, const Options& options, std::source_location where)
@@ -47,7 +48,8 @@ class Span {
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
-  /// The context for nested work: the same deadline, this span as the parent. A trace id is made if the parent had none.
+  /// The context for nested work: the same deadline, this span as the parent. A trace id is made if the parent had
+  /// none.
   const Context& context() const { return context_; }
   /// Says that the work goes on: `count` of the site's unit are done (bytes, slices, entries).
   void progress(uint64_t count);
@@ -110,7 +112,8 @@ void advance(const Context& context, uint64_t amount);
 
 /// The id of a peer as what is waited for. Its name becomes known when it is used for the first time.
 uint64_t peer_target(const Context& context, const Endpoint& peer);
-/// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the cluster counts them.
+/// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the
+/// cluster counts them.
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);

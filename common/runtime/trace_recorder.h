@@ -1,8 +1,9 @@
-/// What runs in a daemon, as it is told to whoever keeps records of it. The recorder is an interface, since what is kept, and how
-/// it is read, is a matter of monitoring (monitoring/sight/recorder.h).
+/// What runs in a daemon, as it is told to whoever keeps records of it. The recorder is an interface, since what is
+/// kept, and how it is read, is a matter of monitoring (monitoring/sight/recorder.h).
 ///
-/// A *task* is one sequential chain of control of one operation in one process: a handler of an RPC, a sender of a chunk, an
-/// iteration of a background job. It is in *regions* of code that lie on one another, and on top of them it may *wait*.
+/// A *task* is one sequential chain of control of one operation in one process: a handler of an RPC, a sender of a
+/// chunk, an iteration of a background job. It is in *regions* of code that lie on one another, and on top of them it
+/// may *wait*.
 #pragma once
 
 #include <array>
@@ -22,12 +23,12 @@ namespace runtime {
 
 /// What must happen before a task goes on. The numbers are those of proto::WaitKind.
 enum class WaitKind : uint8_t {
-  kNone = 0,     ///< it runs, or could
+  kNone = 0,     ///< the task runs, or could run
   kCall = 1,     ///< the answer of an RPC: target = the callee, target_span = the call's span
-  kReceive = 2,  ///< a frame of a stream that it opened: as kCall
+  kReceive = 2,  ///< a frame of a stream that the task opened; targets as for kCall
   kSend = 3,     ///< room in a stream that it opened: as kCall
-  kUpstream =
-      4,  ///< a handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's
+  /// A handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's span.
+  kUpstream = 4,
   kJoin = 5,      ///< its own children: target_span = its own span; need = how many of them, 0 = all
   kSibling = 6,   ///< another task of this process: target_span
   kResource = 7,  ///< slots, buffers, a lock with several holders
@@ -40,7 +41,8 @@ inline constexpr size_t kWaitKinds = 12;
 
 enum class RegionKind : uint8_t { kFree = 0, kModule, kWait, kCompute };
 
-/// One finished execution of a region. Without initialisers: it lies in every region's frame, also where nothing is recorded.
+/// One finished execution of a region. Without initialisers: it lies in every region's frame, also where nothing is
+/// recorded.
 struct SpanEvent {
   const Site* site;
   uint64_t trace_id, span_id, parent_span_id;
@@ -78,7 +80,7 @@ class TraceRecorder {
   TraceRecorder& operator=(const TraceRecorder&) = delete;
 
   struct Opened {
-    runtime::LiveHandle region;  ///< slot 0: it is not kept, as there is no room for it
+    runtime::LiveHandle region;  ///< slot 0: the region is not recorded, because the table is full
     TimePoint entered;
   };
   /// A region begins below what is open as `parent`. REQUIRES: the opening has a site.

@@ -1,5 +1,5 @@
-/// Which region of code kept the thread of an event loop longest in one turn of it: whoever keeps the records of open work
-/// (trace_recorder.h) notes here what the thread does now.
+/// Which region of code kept the thread of an event loop longest in one turn of it: whoever keeps the records of open
+/// work (trace_recorder.h) notes here what the thread does now.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class TurnPlace {
     return longest_;
   }
 
-  /// That of the calling thread.
+  /// The place of the calling thread.
   static TurnPlace& here() { return here_; }
 
  private:

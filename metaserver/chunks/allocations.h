@@ -48,7 +48,7 @@ class Allocations {
   TimePoint settles_at() const { return started_ + options_.upload_ttl; }
 
   /// Forgets the upload's allocations and returns them: from now on they are not protected.
-  using Servers = std::vector<ServerId>;  ///< one for each chunk
+  using Servers = std::vector<ServerId>;  ///< index: chunk of the stripe
   std::vector<std::pair<StripeId, Servers>> take(UploadId upload);
   void forget_expired();
 
@@ -62,8 +62,9 @@ class Allocations {
   const rpc::Secret& secret_;
   const runtime::Clock& clock_;
   const TimePoint started_;
-  StripeId first_,
-      last_;  ///< all between them were allocated here; none of before the start or of another history is
+  /// This process allocated all ids from the first to the last; ids from before its start or of another history lie
+  /// outside.
+  StripeId first_, last_;
   std::map<StripeId, Allocation> allocations_;  ///< ids grow with time, so this is also the order of expiry
   std::map<UploadId, std::vector<StripeId>> stripes_of_;
 };

@@ -6,8 +6,8 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
-/// For so long after a metaserver's start, servers are usually still carrying out what the process before it ordered. Copies of repairs that take
-/// longer are found by the next report, within an hour.
+/// For so long after a metaserver's start, servers are usually still carrying out what the process before it ordered.
+/// Copies of repairs that take longer are found by the next report, within an hour.
 constexpr Duration kOrdersOutlive = std::chrono::seconds(30);
 
 ChunkId id_of(const proto::ReportedChunk& chunk) {
@@ -87,7 +87,8 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   }
   close(report);
   server->wants_block_report = false;
-  // Only the first report makes a doubt: a server that is written to all the time has a chunk that was placed just now in every one.
+  // Only the first report makes a doubt: a server that is written to all the time has a chunk that was placed just now
+  // in every one.
   if (report.undecided && server->first_report) server->last_doubt = clock_.now();
   server->first_report = false;
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
@@ -187,8 +188,8 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Rep
     report.too_early = report.too_early || !allocations_.settled();
     return;
   }
-  // This process gave the id out and forgot nothing since: the upload was aborted, or has expired. A stripe of a process
-  // before this one was probably never sealed, but only if this metadata is what it should be.
+  // This process gave the id out and forgot nothing since: the upload was aborted, or has expired. A stripe of a
+  // process before this one was probably never sealed, but only if this metadata is what it should be.
   if (origin == History::Origin::kThisProcess) return make_garbage(transaction, server, chunk);
   quarantined_ += quarantine_.add(transaction, server, chunk, false) ? 1 : 0;
 }

@@ -12,10 +12,11 @@
 /// no        yes       garbage if that is proven, else quarantine; nothing while its stripe may still be sealed
 /// ```
 ///
-/// A server that starts may have lost what was written to it before. When its first report lacks a chunk that was placed just
-/// then, or when a stripe is sealed that was allocated before the server registered, it is asked for another report some
-/// time later, which decides. So is every server that reports to a metaserver that has just started: a repair that the process
-/// before this one ordered may have left a copy after the report, which no commit of this process will ever speak of.
+/// A server that starts may have lost what was written to it before. When its first report lacks a chunk that was
+/// placed just then, or when a stripe is sealed that was allocated before the server registered, it is asked for
+/// another report some time later, which decides. So is every server that reports to a metaserver that has just
+/// started: a repair that the process before this one ordered may have left a copy after the report, which no commit
+/// of this process will ever speak of.
 #pragma once
 
 #include <map>
@@ -80,15 +81,15 @@ class BlockReports {
   /// be what the server told as lost already, when nothing is known of its allocation, or it was made before that.
   void note_sealed(ServerId server, std::optional<TimePoint> allocated);
 
-  /// A reader complained of a chunk on the server. It may be wrong, and what it read damaged on the way: a report from then on says
-  /// whether the server has the chunk.
+  /// A reader complained of a chunk on the server. It may be wrong, and what it read damaged on the way: a report from
+  /// then on says whether the server has the chunk.
   void note_distrusted(ServerId server, TimePoint believed_from);
 
   /// The server is to be asked for a report now; then not again for a while.
   bool should_ask(ServerId server);
 
-  /// The server has told all of its chunks since it registered, and nothing is left open: no later report is needed to say whether a
-  /// chunk that was placed just before the report is there.
+  /// The server has told all of its chunks since it registered, and nothing is left open: no later report is needed to
+  /// say whether a chunk that was placed just before the report is there.
   bool reported(const ServerRecord& server) const {
     return server.registered && !server.first_report && !doubted_.contains(server.id);
   }
@@ -97,14 +98,15 @@ class BlockReports {
 
  private:
   struct Report {
-    uint64_t incarnation = 0;  ///< the server process that sends it
+    uint64_t incarnation = 0;  ///< identifies the server process that sends the report
     uint64_t id = 0;
     bool open = false;
     TimePoint began;
-    std::optional<ChunkId> last;  ///< up to here it was compared
-    bool undecided = false;  ///< it lacks a chunk that was placed too shortly before to be called missing
-    bool too_early =
-        false;  ///< it names a chunk that only tickets of the process before this one may protect
+    std::optional<ChunkId> last;  ///< the comparison has got up to this chunk
+    /// The report lacks a chunk that was placed there too shortly before the report to be called missing.
+    bool undecided = false;
+    /// The report names a chunk that only tickets of the former metaserver process may protect.
+    bool too_early = false;
   };
   /// Makes `report` that of the page. kConflict: the page's report has ended.
   Status find_report(const proto::BlockReportRequest& page, Report& report) const;
@@ -128,8 +130,9 @@ class BlockReports {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Report> reports_;
-  std::set<ServerId>
-      doubted_;  ///< a later report has to say whether they have what was placed on them just then
+  /// Servers of which a later report must say whether they have the chunks that were placed on them during the last
+  /// report.
+  std::set<ServerId> doubted_;
   uint64_t unknown_chunks_ = 0, quarantined_ = 0;
 };
 

@@ -18,9 +18,10 @@ class CacheMap {
  public:
   static constexpr Duration kHalfLife = std::chrono::minutes(1);
   static constexpr size_t kMaxChunksOfServer = 200'000;
-  static constexpr size_t kMaxChunks = 4'000'000;  ///< on all servers; news of more chunks is ignored
-  static constexpr double kColdHeat = 1.0 / 64;    ///< colder chunks are forgotten
-  static constexpr size_t kSweepStep = 64;         ///< chunks looked at for each one that is added
+  /// Limit for all servers together; news about further chunks is ignored.
+  static constexpr size_t kMaxChunks = 4'000'000;
+  static constexpr double kColdHeat = 1.0 / 64;  ///< colder chunks are forgotten
+  static constexpr size_t kSweepStep = 64;       ///< entries examined for each one that is added
 
   /// The clock outlives it.
   explicit CacheMap(const runtime::Clock& clock) : clock_(clock) {}
@@ -45,7 +46,7 @@ class CacheMap {
   struct Server {
     std::map<ChunkId, Usage> chunks;
     size_t cached = 0;
-    ChunkId swept;  ///< where the sweep goes on
+    ChunkId swept;  ///< the last entry that the sweep examined
     std::optional<TimePoint> died;
   };
   double heat_of(const Server& server, const Usage& usage) const;
@@ -54,7 +55,7 @@ class CacheMap {
   void sweep(Server& server);
 
   const runtime::Clock& clock_;
-  std::unordered_map<ServerId, Server> servers_;  ///< never iterated
+  std::unordered_map<ServerId, Server> servers_;  ///< never iterated: its order is not deterministic
   size_t size_ = 0;
 };
 

@@ -58,7 +58,7 @@ class ChunkMap {
   };
   const ServerRegistry& servers_;
   const runtime::Clock& clock_;
-  std::map<ChunkId, TimePoint> lost_;  ///< and from when on a block report may clear each
+  std::map<ChunkId, TimePoint> lost_;  ///< value: the time from which a block report may clear the loss
   std::unordered_map<ChunkId, Placed> placed_;
   std::deque<std::pair<TimePoint, ChunkId>> placed_order_;
   TimePoint reports_began_ = TimePoint::max();

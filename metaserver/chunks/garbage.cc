@@ -5,7 +5,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kMaxExamined = 10 * Garbage::kMaxVictims;  ///< keys looked at in one heartbeat
+constexpr size_t kMaxExamined = 10 * Garbage::kMaxVictims;  ///< keys examined in one heartbeat
 
 }  // namespace
 
@@ -124,7 +124,7 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
                      chunks_.servers().name_of(server));
         transaction.remove(std::string(key));
         break;
-      case Verdict::kLater: break;  // its key stays; idle_until brings us back
+      case Verdict::kLater: break;  // the key stays; idle_until makes us return to it
     }
     return true;
   });

@@ -29,10 +29,10 @@ namespace kintsugi::metaserver {
 /// The queue is durable (keys::garbage). This class hands it out through heartbeats and forgets what was done.
 class Garbage {
  public:
-  static constexpr size_t kMaxVictims = 1000;     ///< orders of one heartbeat
+  static constexpr size_t kMaxVictims = 1000;     ///< orders in one answer to a heartbeat
   static constexpr size_t kMaxInFlight = 10'000;  ///< unconfirmed orders of one server
-  /// An order is forgotten when the server says that it is carried out, and no sooner than this: repair managers that run
-  /// as daemons of their own may know the cluster as it was that long ago.
+  /// An order is forgotten when the server says that it is carried out, and no sooner than this: repair managers that
+  /// run as daemons of their own may know the cluster as it was that long ago.
   static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
   /// After a start, orders of the process before this one may be on their way: as long as a chunkserver's call
   /// may take.
@@ -51,12 +51,12 @@ class Garbage {
   void wake_all_of(const FreedStripes& freed);
 
   struct Orders {
-    uint64_t number = 0;  ///< for the server to acknowledge; 0: there are none
+    uint64_t number = 0;  ///< number that the server acknowledges; 0: no orders
     std::vector<ChunkId> victims;
   };
   /// Takes what the heartbeat acknowledges, and picks what its answer orders; the answer may leave once the transaction
-  /// is durable. Orders that were carried out are forgotten; those that never arrived, and after a restart of the server
-  /// all that are left, are given again. With `hold` nothing new is ordered.
+  /// is durable. Orders that were carried out are forgotten; those that never arrived, and after a restart of the
+  /// server all that are left, are given again. With `hold` nothing new is ordered.
   Orders exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, bool hold);
 
   /// A deletion of this chunk at this server is queued or ordered: nothing may be placed there under that name.
@@ -79,20 +79,20 @@ class Garbage {
 
  private:
   struct Order {
-    uint64_t number;  ///< of the answer that carried it
+    uint64_t number;  ///< number of the heartbeat answer that carried the order
     TimePoint when;
     ChunkId chunk;
-    bool stale = false;  ///< the stripe is still there: the chunk is elsewhere
+    bool stale = false;  ///< the stripe exists, and its chunk is on another server
   };
   struct Queue {
     uint64_t incarnation = 0;
     uint64_t next_number = 1;
-    std::deque<Order> ordered;    ///< orders that are not confirmed, the oldest first
-    std::set<ChunkId> in_flight;  ///< their chunks
+    std::deque<Order> ordered;    ///< unconfirmed orders, oldest first
+    std::set<ChunkId> in_flight;  ///< chunks of the unconfirmed orders
     TimePoint idle_until = TimePoint::min();
     /// Where the next look goes on, so that chunks that must wait keep none behind them waiting; empty: at the front.
     std::string next_key;
-    bool found = false;  ///< something could be deleted since the last look at the front
+    bool found = false;  ///< something could be deleted since the scan last began at the front
   };
   /// Returns the chunks whose keys it removed.
   std::set<ChunkId> confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, Queue& queue);
@@ -105,7 +105,8 @@ class Garbage {
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
   using Copy = std::pair<ChunkId, ServerId>;
-  std::map<Copy, TimePoint> deleted_;  ///< when copies were deleted whose chunks have another place
+  /// When each copy was deleted whose chunk has another place. Entries last for kMemory.
+  std::map<Copy, TimePoint> deleted_;
   /// The entries of `deleted_` by their times. It may name some that are forgotten already.
   std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;
 };

@@ -48,7 +48,7 @@ asio::awaitable<Status> History::begin() {
   transaction.put_message(keys::epoch(++starts_), current_);
   if (doubt_) {
     log::error(
-        "the metadata is older than chunks beside it ({}): nothing is deleted; see `kintsugi metadata "
+        "the metadata is older than chunks of this cluster ({}): nothing is deleted; see `kintsugi metadata "
         "status`",
         doubt_->evidence());
   }
@@ -96,7 +96,8 @@ void History::begin_doubt(Transaction& transaction, ServerId server, uint64_t ep
   const bool first = !doubt_;
   if (first) {
     log::error(
-        "the metadata is older than chunks beside it: {}; nothing is deleted until that is decided, see "
+        "the metadata is older than chunks of this cluster: {}; nothing is deleted until that is decided, "
+        "see "
         "`kintsugi metadata status`",
         evidence);
     proto::MetadataDoubt doubt;

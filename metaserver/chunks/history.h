@@ -1,5 +1,5 @@
-/// The history of this metadata: the epochs in which metaservers have run with it, and whether it is older than the chunks
-/// that it finds.
+/// The history of this metadata: the epochs in which metaservers have run with it, and whether it is older than the
+/// chunks that it finds.
 ///
 /// Metadata gets older when somebody restores a copy of the store's files, or when the disk below loses what it had
 /// synced. Such a store looks perfectly sound. It only has never heard of the newer files, so that their chunks seem to
@@ -10,8 +10,8 @@
 /// - The ids of stripes are reserved in the store before they are used, and no two histories reserve the same ones
 ///   (IdAllocator). A chunk whose id was never reserved was written under later metadata.
 ///
-/// Either puts the metadata in doubt. The doubt is durable; while it lasts no chunk is deleted anywhere, everything else
-/// goes on. It ends when an operator puts newer metadata in place, or accepts that the newer metadata is gone.
+/// Either puts the metadata in doubt. The doubt is durable; while it lasts no chunk is deleted anywhere, everything
+/// else goes on. It ends when an operator puts newer metadata in place, or accepts that the newer metadata is gone.
 #pragma once
 
 #include <map>
@@ -47,24 +47,24 @@ class History {
         servers_(servers),
         started_(clock_.now()) {}
 
-  /// Loads the history. REQUIRES: this process has not written to the store yet, since what others saw of the last epoch
-  /// may reach up to its end.
+  /// Loads the history. REQUIRES: this process has not written to the store yet, since what others saw of the last
+  /// epoch may reach up to its end.
   void load();
   /// Begins an epoch of this process, which is durable on return. REQUIRES: load(), and the stripe ids were started.
   asio::awaitable<Status> begin();
 
-  /// Where this metadata stands, for chunkservers to keep. None while it is in doubt, or has just been started and may be
-  /// doubted by the next server that registers: they keep what they know of the later state, so that they recognise it
-  /// when it is put back.
+  /// Where this metadata stands, for chunkservers to keep. None while it is in doubt, or has just been started and may
+  /// be doubted by the next server that registers: they keep what they know of the later state, so that they recognise
+  /// it when it is put back.
   std::optional<proto::MetadataMark> mark() const;
 
   /// Judges what a server has kept, and begins a doubt if this metadata cannot have told it.
   void check_mark(Transaction& transaction, ServerId server, const proto::MetadataMark& seen);
 
   enum class Origin {
-    kThisProcess,  ///< given out by this process: its memory knows all that happened to the stripe
-    kBefore,       ///< reserved by a process before this one
-    kForeign,      ///< never reserved by this metadata
+    kThisProcess,  ///< this process gave the id out: its memory knows all that happened to the stripe
+    kBefore,       ///< a former process with this metadata reserved the id
+    kForeign,      ///< this metadata never reserved the id
   };
   Origin origin_of(StripeId stripe) const;
   /// A chunk of foreign origin was found: begins a doubt.
@@ -88,14 +88,14 @@ class History {
   const MetaServerOptions& options_;
   KeyValueStore& store_;
   const IdAllocator& stripe_ids_;
-  const ServerRegistry& servers_;  ///< for their names
+  const ServerRegistry& servers_;  ///< only used for the servers' names
   const TimePoint started_;
-  proto::StoredEpoch current_;                      ///< from load() to begin(): the last one
-  uint64_t starts_ = 0;                             ///< of metaservers with this metadata
-  uint64_t opened_at_ = 0;                          ///< the store's position before this process wrote
-  std::map<uint64_t, proto::StoredEpoch> epochs_;   ///< former ones, by their random ids
-  std::map<uint64_t, uint64_t> stripes_of_epochs_;  ///< reserved ids of former epochs: first -> limit
-  std::set<uint64_t> abandoned_;                    ///< epochs of other histories that an operator gave up
+  proto::StoredEpoch current_;  ///< between load() and begin(): the epoch of the former process
+  uint64_t starts_ = 0;         ///< how often a metaserver has started with this metadata
+  uint64_t opened_at_ = 0;      ///< position of the store before this process wrote to it
+  std::map<uint64_t, proto::StoredEpoch> epochs_;   ///< former epochs, by their random ids
+  std::map<uint64_t, uint64_t> stripes_of_epochs_;  ///< ids that former epochs reserved: first -> limit
+  std::set<uint64_t> abandoned_;  ///< epochs of other histories that an operator has given up
   std::optional<proto::MetadataDoubt> doubt_;
 };
 

@@ -1,10 +1,10 @@
 /// Chunks that no stripe names and of which it is not proven that nobody needs them.
 ///
-/// A chunk may be deleted only on proof that it is garbage: its stripe was deleted by this metadata, or this process gave
-/// its id out and knows that its upload has ended. Everything else that turns up on servers may be all that is left of
-/// somebody's file, if the metadata is not what it should be. It stays where it is, readable under its name, until it has
-/// been in quarantine for the retention; then it becomes garbage. When better metadata is put back, its chunks are simply
-/// named again: nothing has to be moved.
+/// A chunk may be deleted only on proof that it is garbage: its stripe was deleted by this metadata, or this process
+/// gave its id out and knows that its upload has ended. Everything else that turns up on servers may be all that is
+/// left of somebody's file, if the metadata is not what it should be. It stays where it is, readable under its name,
+/// until it has been in quarantine for the retention; then it becomes garbage. When better metadata is put back, its
+/// chunks are simply named again: nothing has to be moved.
 ///
 /// The retention counts the time that metaservers have run with this metadata, not the wall clock: neither a clock that
 /// jumps nor a cluster that was switched off for a week ends it.
@@ -47,8 +47,8 @@ class Quarantine {
   /// Forgets chunks of a server that leaves the cluster, a bounded number. False: none are left.
   bool forget(Transaction& transaction, ServerId server);
 
-  /// Begins the retention anew, or makes garbage now, of a bounded number of chunks from `from` on; of one stripe if it is
-  /// not 0. `from` is moved on. Returns how many; `servers` as above. Done when `from` is empty.
+  /// Begins the retention anew, or makes garbage now, of a bounded number of chunks from `from` on; of one stripe if
+  /// it is not 0. `from` is moved on. Returns how many; `servers` as above. Done when `from` is empty.
   uint64_t change(Transaction& transaction, proto::ChangeQuarantineRequest::Change change, StripeId stripe,
                   std::string& from, std::vector<ServerId>& servers);
 
@@ -59,9 +59,9 @@ class Quarantine {
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;
   const TimePoint started_;
-  uint64_t ran_before_ = 0;  ///< seconds that former processes ran
+  uint64_t ran_before_ = 0;  ///< sum of the seconds that former processes ran
   uint64_t count_ = 0;
-  std::string next_key_;  ///< where step() goes on
+  std::string next_key_;  ///< the key at which step() continues
 };
 
 }  // namespace kintsugi::metaserver

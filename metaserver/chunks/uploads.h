@@ -5,7 +5,7 @@
 ///
 /// Why no chunk that may still be committed is ever collected: the chunks of a sealed stripe are named by its record,
 /// and a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued.
-/// That an upload has ended is remembered in memory, an abort also in the store until its tickets have expired: a late
+/// The end of an upload is remembered in memory, an abort also in the store until its tickets have expired: a late
 /// or repeated request does not bring its stripes back.
 #pragma once
 
@@ -38,8 +38,8 @@ class Uploads {
   /// Loads the uploads that have durable stripes. Each gets a new idle period.
   void load(const Reader& reader);
 
-  /// The caller goes on with an upload, or begins one under a new id, and is heard of for another `upload_idle`. kNotFound
-  /// when it has ended or was aborted, kLimitExceeded.
+  /// The caller goes on with an upload, or begins one under a new id, and is heard of for another `upload_idle`.
+  /// kNotFound when it has ended or was aborted, kLimitExceeded.
   Status use(UploadId upload);
   /// The allocation that a ticket proves, if it may still be used. kPermissionDenied, kNotFound.
   Result<proto::StripeTicket> open(UploadId upload, StripeId stripe, std::string_view ticket) const;
@@ -54,8 +54,8 @@ class Uploads {
                                        const google::protobuf::RepeatedPtrField<proto::SealedStripe>& sealed,
                                        std::vector<ChunkId>& missing);
   using Extents = google::protobuf::RepeatedPtrField<proto::Extent>;
-  /// The extents are in file order, disjoint, within `size`, and of stripes that are `gathered`; holes may be among them if
-  /// `holes` says so. kInvalidArgument, kLimitExceeded, kNotFound.
+  /// The extents are in file order, disjoint, within `size`, and of stripes that are `gathered`; holes may be among
+  /// them if `holes` says so. kInvalidArgument, kLimitExceeded, kNotFound.
   static Status check_extents(const Transaction& transaction, const Extents& extents, uint64_t size,
                               const std::vector<StripeId>& gathered, bool holes);
   /// Ends an upload whose extents a file has got: stripes that none of them names are freed.
@@ -80,14 +80,15 @@ class Uploads {
   struct Upload {
     TimePoint last_use;
     bool aborted = false;
-    bool drained = false;  ///< aborted, and holds no stripes any more
+    bool drained = false;  ///< aborted, and all its stripes are released
   };
   /// Puts the record of a stripe that has none yet.
   Status store_stripe(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
                       std::vector<ChunkId>& missing);
   /// The stripes that were sealed before the commit.
   static std::vector<StripeId> attached_before(const Transaction& transaction, UploadId upload);
-  /// Frees a stripe that no extent names. A write that is done in steps may have put some of an upload's into its file, and ended.
+  /// Frees a stripe that no extent names. A write that is done in steps may have put some of an upload's into its
+  /// file, and ended.
   static void free_unnamed(Transaction& transaction, StripeId id, FreedStripes& freed);
   /// Frees some of the stripes attached to the upload. False: none are left.
   bool free_some(Transaction& transaction, UploadId upload, FreedStripes& freed) const;
@@ -97,9 +98,9 @@ class Uploads {
   const runtime::Clock& clock_;
   std::map<UploadId, Upload> uploads_;
   UploadId next_to_expire_;
-  std::unordered_set<UploadId>
-      ended_;  ///< the last kMaxEnded: a late repetition must not seal their stripes anew
-  std::deque<UploadId> ended_order_;  ///< in the order in which they ended
+  /// The last kMaxEnded uploads that ended: a late repetition of a call must not seal their stripes anew.
+  std::unordered_set<UploadId> ended_;
+  std::deque<UploadId> ended_order_;  ///< the uploads in `ended_`, oldest first
 };
 
 }  // namespace kintsugi::metaserver

@@ -11,7 +11,7 @@ namespace {
 uint64_t level_of(std::vector<uint64_t> free, uint64_t chunks) {
   if (free.size() < chunks) return 0;
   std::sort(free.begin(), free.end());
-  uint64_t below = 0;  // free bytes of the servers that are full at the level
+  uint64_t below = 0;  // sum of the free bytes of the servers that are full at the level
   for (size_t full = 0;; ++full) {
     const uint64_t others = free.size() - full;
     if (others < chunks) {

@@ -10,19 +10,20 @@
 namespace kintsugi::metaserver {
 
 struct DeviceSpace {
-  uint64_t device = 0;  ///< names it over all machines; 0: unknown, and so another one than all others
+  /// Identifies the device over all machines; 0: unknown, and so different from all others.
+  uint64_t device = 0;
   uint64_t total_bytes = 0, free_bytes = 0;
 };
 
 struct ServerSpace {
   std::vector<DeviceSpace> devices;
-  bool takes_chunks = true;  ///< new ones may be placed there
+  bool takes_chunks = true;  ///< new chunks may be placed on the server
 };
 
 struct Capacity {
   uint64_t total_bytes = 0, free_bytes = 0;
-  /// Bytes of large files that can still be stored: each stripe needs as many different servers as it has chunks, so that a
-  /// few large servers beside small ones cannot be filled. Servers that share a device have equal shares of it.
+  /// Bytes of large files that can still be stored: each stripe needs as many different servers as it has chunks, so
+  /// that a few large servers beside small ones cannot be filled. Servers that share a device have equal shares of it.
   uint64_t storable_bytes = 0;
 };
 

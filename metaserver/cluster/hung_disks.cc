@@ -18,7 +18,8 @@ bool HungDisks::told(const proto::HeartbeatRequest& heartbeat, TimePoint now, Du
   }
   for (const auto& [number, disk] : hung_) {
     if (hung.contains(number)) continue;
-    // One that was not given up yet is remembered for a while, so that one which hangs again and again is given up, too.
+    // One that was not given up yet is remembered for a while, so that one which hangs again and again is given up,
+    // too.
     if (!disk.given_up && now - disk.last < kWellAfter) {
       hung.emplace(number, disk);
     } else {

@@ -1,7 +1,7 @@
 /// Disks of one server that hang, and for which of them the wait is over.
 ///
-/// A disk that hangs is to its chunks what silence is to a server's: they are not lost, but whoever waits for ever waits in
-/// vain. Once the patience is over, the chunks that lie there count as lost until the disk answers again.
+/// A disk that hangs is to its chunks what silence is to a server's: they are not lost, but whoever waits for ever
+/// waits in vain. Once the patience is over, the chunks that lie there count as lost until the disk answers again.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace kintsugi::metaserver {
 
 class HungDisks {
  public:
-  /// Takes what a heartbeat says of the server's disks. Returns true when it has changed which of them are given up: the
-  /// server's next block report is to be read anew.
+  /// Takes what a heartbeat says of the server's disks. Returns true when it has changed which of them are given up:
+  /// the server's next block report is to be read anew.
   bool told(const proto::HeartbeatRequest& heartbeat, TimePoint now, Duration patience);
   /// Chunks that are reported to be on this disk count as lost.
   bool given_up(uint32_t disk) const;
@@ -26,10 +26,10 @@ class HungDisks {
  private:
   struct Disk {
     TimePoint since;
-    TimePoint last;  ///< when it was last told to hang
+    TimePoint last;  ///< when a heartbeat last reported the disk as hung
     bool given_up = false;
   };
-  std::map<uint32_t, Disk> hung_;  ///< by DiskState.disk
+  std::map<uint32_t, Disk> hung_;  ///< key: DiskState.disk
 };
 
 }  // namespace kintsugi::metaserver

@@ -11,17 +11,17 @@
 
 namespace kintsugi::metaserver {
 
-/// Knows one monitor at a time: the one that was started last and still says that it lives. In memory only, because a monitor
-/// says so every second: after a restart of the metaserver it is known again at once.
+/// Knows one monitor at a time: the one that was started last and still says that it lives. In memory only, because a
+/// monitor says so every second: after a restart of the metaserver it is known again at once.
 class MonitorLease {
  public:
   struct Monitor {
-    uint64_t id = 0;  ///< random at each start
+    uint64_t id = 0;  ///< random, chosen at each start of a monitor
     std::string address, http_address;
   };
-  static constexpr Duration kLease =
-      std::chrono::seconds(5);                ///< for so long a word of the monitor is believed
-  static constexpr size_t kMaxReplaced = 64;  ///< replaced monitors that are remembered
+  /// A monitor counts as running for this long after its last call.
+  static constexpr Duration kLease = std::chrono::seconds(5);
+  static constexpr size_t kMaxReplaced = 64;  ///< ids of replaced monitors that are remembered
 
   explicit MonitorLease(const runtime::Clock& clock) : clock_(clock) {}
 
@@ -34,8 +34,8 @@ class MonitorLease {
  private:
   const runtime::Clock& clock_;
   Monitor monitor_;
-  std::optional<TimePoint> lease_end_;  ///< none: there was never a monitor, or it left
-  std::deque<uint64_t> replaced_;       ///< ids of former monitors, the latest last
+  std::optional<TimePoint> lease_end_;  ///< none: no monitor has registered, or the last one left
+  std::deque<uint64_t> replaced_;       ///< ids of replaced monitors, newest last
 };
 
 }  // namespace kintsugi::metaserver

@@ -15,17 +15,23 @@ namespace kintsugi::metaserver {
 
 struct MetaServerOptions {
   runtime::Endpoint listen{"127.0.0.1", 0};
-  std::string default_policy = "rs-6-3-1024k";  ///< given to the root directory when the cluster is made
-  uint32_t root_uid = 0, root_gid = 0;          ///< who owns the root directory when the cluster is made
-  uint64_t chunk_bytes = 64ull << 20;           ///< largest chunk; 1 to 256 MiB
-  uint64_t inline_bytes = 1ull << 30;  ///< bytes of small writes that the metadata keeps, at most; 0: none
+  /// Policy of the root directory, set when the cluster is made.
+  std::string default_policy = "rs-6-3-1024k";
+  uint32_t root_uid = 0, root_gid = 0;  ///< owner of the root directory, set when the cluster is made
+  uint64_t chunk_bytes = 64ull << 20;   ///< size limit of a chunk; 1 to 256 MiB
+  /// Limit for the bytes of small writes that are kept with the metadata; 0: none.
+  uint64_t inline_bytes = 1ull << 30;
   Duration heartbeat_interval = 1s;
-  Duration suspect_after = 3s;  ///< without a heartbeat
-  Duration dead_after = 10s;    ///< without a heartbeat; also the grace period after a start
-  Duration upload_idle = 40s;   ///< without a word from its client an upload is given up
-  Duration upload_ttl = 1h;  ///< the life of a ticket; so long it is remembered that an upload was given up
+  Duration suspect_after = 3s;  ///< time without a heartbeat after which a server is suspect
+  /// Time without a heartbeat after which a server is dead; also the grace period after a start.
+  Duration dead_after = 10s;
+  /// An upload is aborted when its client was silent for this long.
+  Duration upload_idle = 40s;
+  /// Lifetime of a ticket. An aborted upload is remembered for as long.
+  Duration upload_ttl = 1h;
   Duration read_capability_life = 1h;
-  Duration quarantine_retention = 72h;  ///< of running metaservers; then a chunk that nobody names is deleted
+  /// A chunk that nobody names is deleted after metaservers have run for this long since it was found.
+  Duration quarantine_retention = 72h;
   sight::Recorder* recorder = nullptr;
 
   /// kInvalidArgument names the setting and its limits.

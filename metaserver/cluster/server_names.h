@@ -13,9 +13,10 @@
 
 namespace kintsugi::metaserver {
 
-/// A number belongs to one server for as long as this metadata exists: a server that is removed keeps it. A name is what
-/// the server says, so that several may claim the same one, as when a server's disks were replaced and the former server is
-/// not removed yet. Then it is shown for the first of them that is not dead, by number, and the others are "name#number".
+/// A number belongs to one server for as long as this metadata exists: a server that is removed keeps it. A name is
+/// what the server says, so that several may claim the same one, as when a server's disks were replaced and the former
+/// server is not removed yet. Then it is shown for the first of them that is not dead, by number, and the others are
+/// "name#number".
 class ServerNames {
  public:
   enum class Standing { kLiving, kDead, kRemoved };
@@ -34,13 +35,13 @@ class ServerNames {
  private:
   struct Known {
     uint32_t number = 0;
-    std::string claimed;  ///< without "#number"
+    std::string claimed;  ///< name without "#number"
     Standing standing = Standing::kLiving;
   };
-  /// Who claims a name, by number; those that were removed do not.
+  /// The servers that claim a name, by number; removed servers claim none.
   struct Claims {
     std::set<std::pair<uint32_t, ServerId>> servers;
-    ServerId holder;  ///< whose name it is
+    ServerId holder;  ///< the server that bears the name
   };
   void choose_holder(Claims& claims) const;
   void release(ServerId server, const Known& known);

@@ -10,7 +10,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 Status check_request(const proto::RegisterServerRequest& request) {
-  if (request.server_id() == 0) return {Code::kInvalidArgument, "server id 0 is none"};
+  if (request.server_id() == 0) return {Code::kInvalidArgument, "0 is not the id of a server"};
   if (request.rack().size() > 255 || request.address().size() > kMaxAddressBytes ||
       request.http_address().size() > kMaxAddressBytes) {
     return {Code::kInvalidArgument, "address or rack is too long"};
@@ -80,7 +80,7 @@ bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool dr
 void ServerRegistry::follow(const Transaction& transaction) {
   for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kServer))) {
     const ServerId id{keys::first_id(key)};
-    auto stored = Reader::parse<proto::StoredServer>(*value);  // no server is ever forgotten
+    auto stored = Reader::parse<proto::StoredServer>(*value);  // servers are never forgotten
     const auto found = servers_.find(id);
     if (!stored.address().empty()) {
       if (found != servers_.end()) found->second.stored = std::move(stored);
@@ -166,13 +166,14 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
 }
 
 void ServerRegistry::compare_clocks(ServerRecord& server, int64_t its_wall_ns) const {
-  if (its_wall_ns == 0) return;  // earlier servers do not tell
+  if (its_wall_ns == 0) return;  // servers of earlier versions do not send it
   server.clock_ahead = WallTime(std::chrono::nanoseconds(its_wall_ns)) - clock_.wall_now();
   const Duration difference = std::chrono::abs(server.clock_ahead);
   if (!server.clock_told && difference >= rpc::MetaserverClock::kTold) {
     server.clock_told = true;
     log::warning(
-        "the clock of server {} is {:.0f} s {} this metaserver's: nothing fails of it, but dates in logs and "
+        "the clock of server {} is {:.0f} s {} this metaserver's: nothing fails because of it, but dates in "
+        "logs and "
         "of "
         "files are wrong somewhere; have all machines follow NTP",
         name_of(server.id), to_seconds(difference),
@@ -209,7 +210,7 @@ std::vector<ServerId> ServerRegistry::check_liveness() {
     const Duration silence = now - server.last_heartbeat;
     if (silence >= options_.dead_after) {
       server.liveness = proto::ServerState::DEAD;
-      server.registered = false;  // its chunks must be counted anew: it comes back through registration
+      server.registered = false;  // its chunks must be counted anew: it must register again
       log::warning("server {} at {} is dead", name_of(id), server.stored.address());
       names_.put(id, server.stored, ServerNames::Standing::kDead);
       died.push_back(id);

@@ -1,4 +1,4 @@
-/// Who is in the cluster and who is alive.
+/// The servers of the cluster, and which of them are alive.
 #pragma once
 
 #include <map>
@@ -24,23 +24,26 @@ struct ServerRecord {
   ServerId id;
   proto::StoredServer stored;
   Liveness liveness = proto::ServerState::SUSPECT;
-  bool registered = false;       ///< since this metaserver's start, or since it was dead
-  TimePoint last_heartbeat;      ///< when this metaserver started, if there was none
-  proto::HeartbeatRequest load;  ///< the last heartbeat
-  HungDisks hung_disks;          ///< as heartbeats tell since it registered
+  /// It has registered since this metaserver started and since it was last declared dead.
+  bool registered = false;
+  TimePoint last_heartbeat;      ///< start of this metaserver if there was no heartbeat yet
+  proto::HeartbeatRequest load;  ///< contents of the latest heartbeat
+  HungDisks hung_disks;          ///< disks that heartbeats since the registration called hung
   bool wants_block_report = true;
-  TimePoint block_report_due;  ///< when to ask for one that did not come by itself
-  TimePoint registered_at;     ///< when it last did, with this metaserver
-  bool first_report = true;    ///< none has ended since then
-  TimePoint lost_early =
-      TimePoint::min();  ///< when it last told the loss of a chunk that no stripe places there
-  TimePoint last_doubt =
-      TimePoint::min();  ///< no report says yet whether a chunk is there that was placed then
-  TimePoint report_again = TimePoint::max();  ///< when to ask for one that does
-  TimePoint believe_again =
-      TimePoint::max();     ///< when to ask for one that may clear a chunk of a reader's complaint
-  Duration clock_ahead{};   ///< its wall clock less ours
-  bool clock_told = false;  ///< that it differs, in the log
+  /// When the metaserver asks for a block report that the server has not sent by itself.
+  TimePoint block_report_due;
+  TimePoint registered_at;   ///< time of the latest registration with this metaserver
+  bool first_report = true;  ///< no block report has ended since the registration
+  /// When it last reported the loss of a chunk that no stripe places there; min(): never.
+  TimePoint lost_early = TimePoint::min();
+  /// Latest time at which it was unknown whether a chunk placed on the server is there; min(): never.
+  TimePoint last_doubt = TimePoint::min();
+  /// When to ask for another block report, because an earlier one left something undecided; max(): never.
+  TimePoint report_again = TimePoint::max();
+  /// When a block report may clear a chunk that a reader complained of, so that one is asked for; max(): never.
+  TimePoint believe_again = TimePoint::max();
+  Duration clock_ahead{};   ///< its wall clock minus the metaserver's
+  bool clock_told = false;  ///< the log has a line that its clock differs
 };
 
 inline constexpr size_t kMaxServers = 10000;
@@ -48,10 +51,10 @@ inline constexpr int kMaxSupersededIncarnations = 16;
 inline constexpr size_t kMaxAddressBytes = 300;
 inline constexpr size_t kPeerTries = 16;
 
-/// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat or when its process seems to
-/// have ended, dead after `dead_after` without a heartbeat.
-/// Number, name, address, rack and incarnation are durable: after a restart all known servers are suspect until they register, and
-/// dead when they have not within `dead_after`.
+/// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat or when its process seems
+/// to have ended, dead after `dead_after` without a heartbeat. Number, name, address, rack and incarnation are
+/// durable: after a restart all known servers are suspect until they register, and dead when they have not within
+/// `dead_after`.
 class ServerRegistry {
  public:
   /// References must outlive it.
@@ -59,14 +62,14 @@ class ServerRegistry {
       : options_(options), clock_(clock) {}
 
   void load(const Reader& reader);
-  /// Takes over that servers are drained or removed. REQUIRES: the transaction is handed to the store before anything else runs.
+  /// Takes over that servers are drained or removed. REQUIRES: the transaction is handed to the store before anything
+  /// else runs.
   void follow(const Transaction& transaction);
 
-  /// Puts what must be durable into the transaction. Returns what the server counted as until now, or kReplaces: nothing
-  /// has changed, since the request does not name the incarnation whose place it would take.
-  /// kAlreadyExists, here and below: a later process with this id has registered since. kNotFound: the server was
-  /// removed while this process ran. No other refusal that a server is sent, whatever it asked, has one of these two
-  /// codes.
+  /// Puts what must be durable into the transaction. Returns what the server counted as until now, or kReplaces:
+  /// nothing has changed, since the request does not name the incarnation whose place it would take. kAlreadyExists,
+  /// here and below: a later process with this id has registered since. kNotFound: the server was removed while this
+  /// process ran. No other refusal that a server is sent, whatever it asked, has one of these two codes.
   enum class Before { kUnknown, kLiving, kDead, kReplaces };
   Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
@@ -112,7 +115,8 @@ class ServerRegistry {
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;
   std::map<ServerId, ServerRecord> servers_;
-  std::map<ServerId, proto::StoredServer> removed_;  ///< kept, without address, to refuse what they say
+  /// Records of removed servers, without address, so that their calls are refused.
+  std::map<ServerId, proto::StoredServer> removed_;
   ServerNames names_;
   TimePoint last_check_ = TimePoint::min();
 };

@@ -12,8 +12,8 @@
 
 namespace kintsugi::metaserver {
 
-/// What the monitor said last. It is a preference and never a condition: a server of this list takes part wherever there are not
-/// enough others. So that a monitor which is wrong, or dies, costs little:
+/// What the monitor said last. It is a preference and never a condition: a server of this list takes part wherever
+/// there are not enough others. So that a monitor which is wrong, or dies, costs little:
 /// - what it said is forgotten kBelieved after it said so last, or at once when it leaves the server out;
 /// - at most one server in kOneOf is avoided, the slowest, and one that is already goes before others.
 ///
@@ -22,7 +22,8 @@ class SlowServers {
  public:
   static constexpr Duration kBelieved = std::chrono::seconds(30);
   static constexpr size_t kOneOf = 5;
-  static constexpr size_t kMost = 64;  ///< whatever the size of the cluster; answers to clients carry them
+  /// A constant, whatever the size of the cluster: answers to clients carry the list.
+  static constexpr size_t kMost = 64;
 
   /// References must outlive it.
   SlowServers(const ServerRegistry& servers, const runtime::Clock& clock)

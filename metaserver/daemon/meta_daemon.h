@@ -19,12 +19,13 @@ struct MetaDaemonOptions {
   RepairLimits repairs;
 };
 
-/// Puts the metaserver and the coordination of repair managers together, and serves the RPCs of repairs: what concerns one stripe is
-/// answered by the repair manager that it belongs to, through here, so that clients know the metaserver only. Without a repair
-/// manager nothing is repaired, and reads of lost chunks have no plan: clients decode them from whole chunks then.
+/// Puts the metaserver and the coordination of repair managers together, and serves the RPCs of repairs: what concerns
+/// one stripe is answered by the repair manager that it belongs to, through here, so that clients know the metaserver
+/// only. Without a repair manager nothing is repaired, and reads of lost chunks have no plan: clients decode them from
+/// whole chunks then.
 class MetaDaemon {
  public:
-  static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
+  static constexpr uint32_t kMaxHistory = 1000;  ///< records in one answer
 
   /// `runtime`'s parts and `store` outlive it. The store is the caller's to close, after stop().
   MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions options, rpc::Secret secret,
@@ -60,7 +61,7 @@ class MetaDaemon {
   runtime::Clock& clock_;
   rpc::Secret secret_;
   MetaServer metaserver_;
-  rpc::Client client_;  ///< to repair managers
+  rpc::Client client_;  ///< calls repair managers
   RepairCoordinator coordinator_;
   CoordinationService coordination_service_;
   const RepairLimits limits_;

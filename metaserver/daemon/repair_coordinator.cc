@@ -26,7 +26,7 @@ RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const Meta
       life_(first_number(runtime.clock)),
       shards_(runtime.clock, life_),
       log_(life_),
-      told_epoch_(shards_.last_epoch()),
+      notified_epoch_(shards_.last_epoch()),
       news_(runtime),
       tasks_(runtime) {}
 
@@ -47,7 +47,7 @@ asio::awaitable<void> RepairCoordinator::stop() {
 
 asio::awaitable<void> RepairCoordinator::watch() {
   while (true) {
-    const bool slept = co_await tasks_.sleep_for(kLook);
+    const bool slept = co_await tasks_.sleep_for(kCheckInterval);
     if (!slept) co_return;
     shards_.expire();
     tell_of_shards();
@@ -61,7 +61,7 @@ void RepairCoordinator::complain() {
   const std::string nobody = nobody_repairs();
   if (nobody.empty()) return;
   log::warning("{}", nobody);
-  next_complaint_ = now + kComplain;
+  next_complaint_ = now + kWarnInterval;
 }
 
 std::string RepairCoordinator::nobody_repairs() const {
@@ -88,7 +88,7 @@ void RepairCoordinator::leave(RepairShards::ManagerId id) {
 }
 
 void RepairCoordinator::tell_of_shards() {
-  if (std::exchange(told_epoch_, shards_.last_epoch()) != shards_.last_epoch()) news_.notify_all();
+  if (std::exchange(notified_epoch_, shards_.last_epoch()) != shards_.last_epoch()) news_.notify_all();
 }
 
 std::optional<runtime::Endpoint> RepairCoordinator::owner_address(uint32_t shard) const {

@@ -16,13 +16,15 @@
 
 namespace kintsugi::metaserver {
 
-/// Repair managers are processes of their own. What happens goes into a log that they read (CoordinationService). While none is
-/// registered nothing is repaired, which the log of the process says once a minute as long as chunks are missing; the first
-/// manager that comes asks for all that is missing.
+/// Repair managers are processes of their own. What happens goes into a log that they read (CoordinationService).
+/// While none is registered nothing is repaired, which the log of the process says once a minute as long as chunks are
+/// missing; the first manager that comes asks for all that is missing.
 class RepairCoordinator final : public RepairHost {
  public:
-  static constexpr Duration kLook = std::chrono::milliseconds(250);  ///< between two looks at who is gone
-  static constexpr Duration kComplain = std::chrono::minutes(1);  ///< between two words of nobody's repairs
+  /// Pause between two checks for managers that are gone.
+  static constexpr Duration kCheckInterval = std::chrono::milliseconds(250);
+  /// Pause between two warnings that no manager repairs.
+  static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 
   /// References outlive it.
   RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state, Duration repair_delay);
@@ -73,7 +75,8 @@ class RepairCoordinator final : public RepairHost {
   const uint64_t life_;
   RepairShards shards_;
   RepairLog log_;
-  uint64_t told_epoch_;  ///< RepairShards::last_epoch() when the waiting ones were woken for it last
+  /// RepairShards::last_epoch() when waiting fetches were last woken because shards had changed.
+  uint64_t notified_epoch_;
   TimePoint next_complaint_{};
   bool stopping_ = false;
   runtime::Event news_;

@@ -17,7 +17,8 @@ namespace kintsugi::metaserver {
 /// Asks the managers that are registered. Those that do not answer within kAskLimit are left out.
 class RepairReports {
  public:
-  static constexpr Duration kAskLimit = std::chrono::seconds(1);  ///< for all managers together
+  /// Time limit for asking all managers together.
+  static constexpr Duration kAskLimit = std::chrono::seconds(1);
 
   /// References outlive it.
   RepairReports(const runtime::Runtime& runtime, const RepairShards& shards, const ServerNames& names,

@@ -35,7 +35,7 @@ class Committer {
 
   asio::any_io_executor executor_;
   std::function<Status(const Batches&)> write_;
-  std::shared_ptr<Done> done_;  ///< emptied by the destructor, on the executor's thread
+  std::shared_ptr<Done> done_;  ///< the destructor empties it, on the executor's thread
 
   std::mutex mutex_;
   std::condition_variable submitted_;

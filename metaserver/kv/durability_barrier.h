@@ -58,7 +58,7 @@ class DurabilityBarrier {
   uint64_t issued_ = 0;
   uint64_t durable_ = 0;
   Status failure_;
-  std::deque<Waiter> waiters_;  ///< in the order of their batches
+  std::deque<Waiter> waiters_;  ///< ordered by the batches that they wait for
 };
 
 }  // namespace kintsugi::metaserver

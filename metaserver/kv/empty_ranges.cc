@@ -16,8 +16,8 @@ double number_at(std::string_view key, size_t skipped) {
 
 /// Which share of [begin, end) lies before the key, if keys lie evenly.
 double share_before(std::string_view begin, std::string_view end, std::string_view key) {
-  const size_t same =
-      static_cast<size_t>(std::ranges::mismatch(begin, end).in1 - begin.begin());  // of all between, too
+  // Length of their common prefix, which all keys between them have, too.
+  const size_t same = static_cast<size_t>(std::ranges::mismatch(begin, end).in1 - begin.begin());
   const double first = number_at(begin, same), last = number_at(end, same);
   return last <= first ? 0 : std::clamp((number_at(key, same) - first) / (last - first), 0.0, 1.0);
 }

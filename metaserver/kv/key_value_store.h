@@ -27,15 +27,15 @@ namespace kintsugi::metaserver {
 struct Batch {
   struct Write {
     std::string key;
-    std::optional<std::string> value;  ///< nullopt removes
+    std::optional<std::string> value;  ///< nullopt: the key is removed
   };
   std::vector<Write> writes;  ///< applied in order
 
-  /// Nothing is in [begin, end) afterwards but what the batch puts there. It removes each key that was there as well: this only
-  /// tells a store that scans need not look for anything between them.
+  /// Nothing is in [begin, end) afterwards but what the batch puts there. It removes each key that was there as well:
+  /// this only tells a store that scans need not look for anything between them.
   struct Emptied {
     std::string begin, end;
-    size_t removed = 0;  ///< so many keys, at least
+    size_t removed = 0;  ///< number of keys that were removed there, at least
   };
   std::vector<Emptied> emptied;
 
@@ -68,8 +68,8 @@ class KeyValueStore : public ReadView {
   /// must stop, because what readers saw may be lost.
   virtual asio::awaitable<Status> commit(Batch batch) = 0;
 
-  /// How much has become durable since the store was made. It grows with every durable batch and outlives restarts, so a
-  /// store that was put back from an older copy of its files stands at a lower position.
+  /// How much has become durable since the store was made. It grows with every durable batch and outlives restarts, so
+  /// a store that was put back from an older copy of its files stands at a lower position.
   virtual uint64_t position() const = 0;
 
   /// The space left where the store lives, as far as it has any limit.

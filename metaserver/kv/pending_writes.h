@@ -41,7 +41,8 @@ class PendingWrites {
   const std::map<std::string_view, Entry>& entries() const { return entries_; }
 
  private:
-  std::map<std::string_view, Entry> entries_;  ///< keys point into the batch that wrote the entry last
+  /// Each key points into the batch that wrote the entry last.
+  std::map<std::string_view, Entry> entries_;
   std::deque<std::shared_ptr<const PendingBatch>> batches_;
 };
 

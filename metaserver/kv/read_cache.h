@@ -52,7 +52,7 @@ class ReadCache {
   struct Entry {
     std::string key, value;
   };
-  static constexpr size_t kOverhead = 160;  ///< list, index and allocator, for one entry
+  static constexpr size_t kOverhead = 160;  ///< memory of list, index and allocator for one entry
   static size_t cost(size_t key, size_t value) { return key + value + kOverhead; }
 
   void erase(std::list<Entry>::iterator entry) {
@@ -64,7 +64,7 @@ class ReadCache {
   size_t max_bytes_;
   size_t bytes_ = 0;
   std::list<Entry> entries_;                                                ///< most recently used first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  ///< keys point into the entries
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  ///< keys point into `entries_`
 };
 
 }  // namespace kintsugi::metaserver

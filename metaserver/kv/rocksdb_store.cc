@@ -26,7 +26,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr double kMemtableFilterShare = 0.02;  ///< of a write buffer
+constexpr double kMemtableFilterShare = 0.02;  ///< filter size as a share of a write buffer
 /// The cache of single values, in front of RocksDB, has one byte in so many of the memory for caches.
 constexpr uint64_t kReadCacheShare = 5;
 /// A file in which so many of that many keys that follow each other are deletions is compacted at once.
@@ -34,9 +34,10 @@ constexpr size_t kDeletionWindow = 16 << 10, kDeletions = 8 << 10;
 /// What was written goes into a file, where it can be compacted, after so many deletions.
 constexpr size_t kDeletionsAFlush = 50'000;
 
-/// Ends the process. Metadata that cannot be read must not look like metadata that is not there, nor a part of a range like all of it,
-/// and whoever asked has no way back: what it changed in memory so far is only right together with what it would have read. Nothing
-/// of that has been written or answered, so that a start after the repair of the file finds all that was acknowledged.
+/// Ends the process. Metadata that cannot be read must not look like metadata that is not there, nor a part of a range
+/// like all of it, and whoever asked has no way back: what it changed in memory so far is only right together with
+/// what it would have read. Nothing of that has been written or answered, so that a start after the repair of the file
+/// finds all that was acknowledged.
 [[noreturn]] void end_at_damage(rocksdb::DB& db, const rocksdb::Status& status) {
   const std::string words = fmt::format(
       "metadata store {} cannot be read any more: {}; restore that file from a copy, see "
@@ -55,8 +56,8 @@ std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& opt
   return value;
 }
 
-/// RocksDB's iterator in the shape of merged_scan. It jumps over ranges that are known to be empty: each part between them has an
-/// iterator of its own, whose bound keeps it from looking into the next.
+/// RocksDB's iterator in the shape of merged_scan. It jumps over ranges that are known to be empty: each part between
+/// them has an iterator of its own, whose bound keeps it from looking into the next.
 class RocksCursor {
  public:
   RocksCursor(rocksdb::DB& db, const rocksdb::ReadOptions& options, const EmptyRanges& empty,
@@ -78,7 +79,7 @@ class RocksCursor {
     auto range = empty_.at_or_behind(from);
     if (range != empty_.end() && range->first <= from) {
       from = range->second.end;
-      ++range;  // those that touch are one
+      ++range;  // ranges that touch have been merged
     }
     const bool more = range != empty_.end() && (end_.empty() || range->first < end_);
     behind_ = more ? std::string_view(range->second.end) : std::string_view();
@@ -103,7 +104,7 @@ class RocksCursor {
   rocksdb::ReadOptions options_;
   const EmptyRanges& empty_;
   const std::string_view end_;
-  std::string_view behind_;  ///< where the next part begins; empty: this is the last
+  std::string_view behind_;  ///< start of the next part; empty: this part is the last
   rocksdb::Slice upper_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
   bool valid_ = false;
@@ -123,7 +124,7 @@ class RocksSnapshot final : public ReadView {
   }
   void scan(std::string_view begin, std::string_view end,
             const std::function<bool(std::string_view, std::string_view)>& visit) const override {
-    const EmptyRanges unknown;  // what is empty now may not have been
+    const EmptyRanges unknown;  // for a snapshot: ranges that are empty now may not have been empty then
     RocksCursor cursor(*db_, options_, unknown, begin, end);
     merged_scan(
         cursor, pending_, begin, end,
@@ -146,18 +147,18 @@ rocksdb::Options make_options(const RocksDbMemory& memory) {
   options.paranoid_checks = true;
   options.write_buffer_size = memory.write_buffer_bytes;
   options.max_background_jobs = 2;
-  // Half of what a commit looks up is not there (the new stripe, deletions that may be queued, the upload, the name): a filter in
-  // front of the memtable answers that without a search.
+  // Half of what a commit looks up is not there (the new stripe, deletions that may be queued, the upload, the name):
+  // a filter in front of the memtable answers that without a search.
   options.memtable_prefix_bloom_size_ratio = kMemtableFilterShare;
   options.memtable_whole_key_filtering = true;
   options.allow_concurrent_memtable_write = false;  // only the committer writes
   options.keep_log_file_num = 4;
-  // RocksDB stops its replay at the first record that is not right, which is the last one: check_wal_directory() has refused
-  // all others, and has told what this mode drops without a word. The stricter modes would refuse records as well that a
-  // crash cut off, and logs that a crash left behind a recovery.
+  // RocksDB stops its replay at the first record that is not right, which is the last one: check_wal_directory() has
+  // refused all others, and has told what this mode drops without a word. The stricter modes would refuse records as
+  // well that a crash cut off, and logs that a crash left behind a recovery.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  // A scan passes over every deletion until it is compacted away with what it deleted, and a directory of millions that was emptied
-  // would make the next look into it as long as its removal.
+  // A scan passes over every deletion until it is compacted away with what it deleted, and a directory of millions
+  // that was emptied would make the next look into it as long as its removal.
   options.table_properties_collector_factories.push_back(
       rocksdb::NewCompactOnDeletionCollectorFactory(kDeletionWindow, kDeletions));
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -194,7 +195,7 @@ struct RocksDbStore::State {
   StoreCheck check;
   DurabilityBarrier barrier;
   PendingWrites pending;
-  EmptyRanges empty;  ///< together with `pending`: what it jumps over is in neither
+  EmptyRanges empty;  ///< used together with `pending`: keys that it skips are in neither
   ReadCache cache;
   /// Keeps the executor alive while a sync will post its completion.
   std::optional<asio::executor_work_guard<asio::any_io_executor>> work;
@@ -230,7 +231,7 @@ Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor e
       deletions = 0;
       rocksdb::FlushOptions later;
       later.wait = false;
-      later.allow_write_stall = true;  // or it would be waited for
+      later.allow_write_stall = true;  // otherwise Flush() would wait for a stall to end
       if (const rocksdb::Status begun = db->Flush(later); !begun.ok())
         log::warning("metadata store: flush after deletions: {}", begun.ToString());
     }

@@ -13,9 +13,9 @@ namespace kintsugi::metaserver {
 
 /// How much memory a store may take.
 struct RocksDbMemory {
-  uint64_t cache_bytes = 320ull << 20;  ///< for what was read
-  uint64_t write_buffer_bytes = 64ull
-                                << 20;  ///< for what was written and is in the log only; up to twice as much
+  uint64_t cache_bytes = 320ull << 20;  ///< cache of values and blocks that were read
+  /// Memory for writes that only the log has; up to twice as much is used.
+  uint64_t write_buffer_bytes = 64ull << 20;
 };
 
 /// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs
@@ -23,10 +23,10 @@ struct RocksDbMemory {
 /// from memory). A read that meets damage ends the process, with the file and the block in its last words.
 class RocksDbStore final : public KeyValueStore {
  public:
-  static constexpr Duration kCheckInterval = 24h;  ///< between two checks of all files (StoreCheck)
+  static constexpr Duration kCheckInterval = 24h;  ///< pause between two checks of all files (StoreCheck)
 
-  /// Makes the directory when it does not exist. kIoError, kUnavailable when another process has it open, or kCorrupt when
-  /// something is damaged that was acknowledged; the directory is left as it is then.
+  /// Makes the directory when it does not exist. kIoError, kUnavailable when another process has it open, or kCorrupt
+  /// when something is damaged that was acknowledged; the directory is left as it is then.
   static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
                                                     const std::string& directory, RocksDbMemory memory = {},
                                                     Duration check_interval = kCheckInterval);

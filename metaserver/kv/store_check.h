@@ -1,4 +1,5 @@
-/// Reads the metadata store's files in the background, so that damage is found while a copy of them may still be at hand.
+/// Reads the metadata store's files in the background, so that damage is found while a copy of them may still be at
+/// hand.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,9 @@ class DB;
 
 namespace kintsugi::metaserver {
 
-/// A thread that compares the checksums of all table files each `interval`, file by file, at no more than kBytesPerSecond. Damage
-/// is told in the log, with the file and where in it. Whoever reads the damaged block ends the metaserver; until then all else is
-/// served.
+/// A thread that compares the checksums of all table files each `interval`, file by file, at no more than
+/// kBytesPerSecond. Damage is told in the log, with the file and where in it. Whoever reads the damaged block ends the
+/// metaserver; until then all else is served.
 class StoreCheck {
  public:
   static constexpr uint64_t kBytesPerSecond = 32 << 20;
@@ -30,7 +31,7 @@ class StoreCheck {
   ~StoreCheck();
   StoreCheck(const StoreCheck&) = delete;
 
-  uint64_t checks() const { return checks_; }  ///< that were carried out
+  uint64_t checks() const { return checks_; }  ///< checks that were completed
   uint64_t damaged_files() const {
     return damaged_files_;
   }  ///< that the last check found, or the one that runs so far

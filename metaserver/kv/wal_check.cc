@@ -11,7 +11,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kHeaderBytes = 7;
-constexpr size_t kLengthOffset = 4, kTypeOffset = 6;  // of the fields in a header
+constexpr size_t kLengthOffset = 4, kTypeOffset = 6;  // offsets of the fields in a record's header
 
 template <class T>
 T load(std::span<const std::byte> bytes, size_t offset) {

@@ -62,7 +62,7 @@ class OldestLog final : public rocksdb::WalFilter {
  public:
   void ColumnFamilyLogNumberMap(const std::map<uint32_t, uint64_t>& numbers,
                                 const std::map<std::string, uint32_t>&) override {
-    number = numbers.at(0);  // there is only the default column family
+    number = numbers.at(0);  // the store has only the default column family
   }
   WalProcessingOption LogRecordFound(unsigned long long, const std::string&, const rocksdb::WriteBatch&,
                                      rocksdb::WriteBatch*, bool*) override {
@@ -73,8 +73,8 @@ class OldestLog final : public rocksdb::WalFilter {
   uint64_t number = 0;
 };
 
-/// The number of the oldest log that RocksDB would replay. Older ones may linger after a crash, while all that they hold is
-/// in tables: what became of them does not matter.
+/// The number of the oldest log that RocksDB would replay. Older ones may linger after a crash, while all that they
+/// hold is in tables: what became of them does not matter.
 Result<uint64_t> oldest_needed_log(const std::string& directory) {
   OldestLog oldest;
   rocksdb::Options options;
@@ -129,9 +129,9 @@ Status check_logs(rocksdb::Env& env, const std::string& directory) {
 }  // namespace
 
 std::optional<WalDamage> find_damage(std::span<const WalFile> logs) {
-  std::optional<uint64_t> next;  // the sequence number that has to follow
-  bool torn = false;             // a log before this one is torn
-  size_t end = 0;                // the last log before this one that holds anything
+  std::optional<uint64_t> next;  // the sequence number that must follow
+  bool torn = false;             // an earlier log is torn
+  size_t end = 0;                // index of the last earlier log that is not empty
   std::optional<WalDamage> damage;
   for (size_t i = 0; i < logs.size(); ++i) {
     const WalReport& report = logs[i].report;

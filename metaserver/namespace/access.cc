@@ -9,7 +9,7 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
   if (inode.has_xattrs() && permissions.ask_the_list(caller))
     list = transaction.get(keys::xattr(id, kAccessList));
   if (permissions.allow(caller, wanted, list)) return {};
-  return {Code::kAccessDenied, "may not be accessed so by this user"};
+  return {Code::kAccessDenied, "may not be accessed in this way by this user"};
 }
 
 Status check_root(const Caller& caller) {

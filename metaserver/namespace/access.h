@@ -1,4 +1,4 @@
-/// Who may do what with an inode: the rules of common/posix with what is stored.
+/// Access checks of inodes: the rules of common/posix with what is stored.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,13 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
 /// Ok for root, else kNotPermitted: for what is the operator's.
 Status check_root(const Caller& caller);
 
-/// An entry of `directory` may be removed or renamed by the caller, as far as its sticky bit is concerned. kNotPermitted.
+/// An entry of `directory` may be removed or renamed by the caller, as far as its sticky bit is concerned.
+/// kNotPermitted.
 Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
                     const proto::StoredInode& entry);
 
-/// Takes capabilities, the set-user-ID bit, and the set-group-ID bit where it means what it says or the caller is not of the group, from a file.
+/// Takes capabilities, the set-user-ID bit, and the set-group-ID bit where it means what it says or the caller is not
+/// of the group, from a file.
 void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller);
 
 }  // namespace kintsugi::metaserver

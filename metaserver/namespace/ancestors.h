@@ -10,15 +10,15 @@
 namespace kintsugi::metaserver {
 
 enum class WalkEnd {
-  kStopped,  ///< `visit` wanted no more
-  kRoot,     ///< the root was the last
+  kStopped,  ///< `visit` returned false
+  kRoot,     ///< the walk reached the root directory
   kMissing,  ///< a directory on the way does not exist
-  kTooDeep,  ///< there are more than kMaxDepth: the store is damaged, and has a loop
+  kTooDeep,  ///< there are more than kMaxDepth directories: the store is damaged and has a loop
 };
 inline constexpr int kMaxDepth = 4096;
 
-/// Calls `visit` with the directory and with each one above it, until it returns false: visit(id), or visit(id, inode) which sees
-/// what is stored, too. `view` is a Reader or a Transaction.
+/// Calls `visit` with the directory and with each one above it, until it returns false: visit(id), or visit(id, inode)
+/// which sees what is stored, too. `view` is a Reader or a Transaction.
 template <class View, class Visit>
 WalkEnd walk_up(const View& view, InodeId directory, const Visit& visit) {
   constexpr bool kSeesInodes = std::is_invocable_v<const Visit&, InodeId, const proto::StoredInode&>;

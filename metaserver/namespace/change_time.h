@@ -8,7 +8,8 @@
 
 namespace kintsugi::metaserver {
 
-/// Notes a change at `at_ns`. The time always grows, also when the wall clock went back or two changes are of one nanosecond.
+/// Notes a change at `at_ns`. The time always grows, also when the wall clock went back or two changes are of one
+/// nanosecond.
 inline void note_change(proto::StoredInode& inode, int64_t at_ns) {
   inode.set_changed_ns(std::max(inode.changed_ns() + 1, at_ns));
 }

@@ -15,19 +15,20 @@ namespace kintsugi::metaserver {
 inline constexpr uint64_t kMaxChangesUnderWay = 64;
 inline constexpr uint64_t kGenerations = 4;
 
-/// The inode that the change returned when it was carried out (or 1 when it returns none; of a copy, its length); nothing when it
-/// was not.
+/// The inode that the change returned when it was carried out (or 1 when it returns none; of a copy, its length);
+/// nothing when it was not.
 std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change);
-/// The change was carried out, or one that its session made after it had heard how that ended. Who carries it out in steps, for a call
-/// that broke and was repeated, asks before each: what the session does next must not be undone by a step that comes late.
+/// The change was carried out, or one that its session made after it had heard how that ended. Who carries it out in
+/// steps, for a call that broke and was repeated, asks before each: what the session does next must not be undone by a
+/// step that comes late.
 bool is_over(const Reader& reader, const proto::Change& change);
 /// The transaction is this session's from then on (Transaction::by).
 void note_change(Transaction& transaction, const proto::Change& change, InodeId result);
 /// There is such a session, whatever it changes.
 void note_session(Transaction& transaction, uint64_t session);
 
-/// The session lost leases or locks by its silence, and may not know it yet: a metaserver that starts anew does not believe what it tells
-/// of what it had. Not `lost`: it knows.
+/// The session lost leases or locks by its silence, and may not know it yet: a metaserver that starts anew does not
+/// believe what it tells of what it had. Not `lost`: it knows.
 void note_loss(Transaction& transaction, uint64_t session, bool lost);
 bool noted_loss(const Reader& reader, uint64_t session);
 
@@ -42,7 +43,8 @@ inline constexpr uint64_t kMaxReservations = 4;
 std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session);
 void note_reserved(Transaction& transaction, uint64_t session, const ReservedInodes& ids);
 
-/// The session has ended by its silence. What it changed is remembered all the same: it may ask for it again when it is back.
+/// The session has ended by its silence. What it changed is remembered all the same: it may ask for it again when it
+/// is back.
 void note_ended(Transaction& transaction, uint64_t session);
 bool noted_end(const Reader& reader, uint64_t session);
 

@@ -9,7 +9,7 @@ namespace kintsugi::metaserver {
 bool Cuts::look(const Reader& reader) {
   const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id_));
   looked_through_ = !inode;
-  if (!inode) return false;  // whoever cuts it says so
+  if (!inode) return false;  // the operation that cuts the file reports that it is gone
   size_t looked_at = 0;
   bool more = false;
   const auto count = [&](const proto::Extent& extent) {

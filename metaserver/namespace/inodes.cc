@@ -9,7 +9,7 @@
 namespace kintsugi::metaserver {
 
 Status check_name(std::string_view name) {
-  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
+  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long for a name"};
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
       name.find('\0') != name.npos)
     return {Code::kInvalidArgument, "is no name"};

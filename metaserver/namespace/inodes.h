@@ -1,6 +1,6 @@
-/// Inodes and the names that directories give them, as POSIX has them: how they are found, and what the operations on them (ops/)
-/// are made of. Each operation is a plain function: it reads, checks, and puts its writes into the caller's transaction, which
-/// makes it one atomic batch. On an error the transaction must be dropped.
+/// Inodes and the names that directories give them, as POSIX has them: how they are found, and what the operations on
+/// them (ops/) are made of. Each operation is a plain function: it reads, checks, and puts its writes into the
+/// caller's transaction, which makes it one atomic batch. On an error the transaction must be dropped.
 ///
 /// Messages of errors say what the matter is ("is not empty"); whoever knows the path puts it before them.
 #pragma once
@@ -23,8 +23,10 @@
 namespace kintsugi::metaserver {
 
 inline constexpr uint32_t kDefaultListEntries = 1000;
-inline constexpr uint32_t kMaxListEntries = 2000;  ///< keeps a page below rpc::kMaxHeaderBytes
-/// With attributes, each of which is a read of its own: some 30 us when nothing of it is cached, and nobody else is served meanwhile.
+/// A page of so many entries stays below rpc::kMaxHeaderBytes.
+inline constexpr uint32_t kMaxListEntries = 2000;
+/// With attributes, each of which is a read of its own: some 30 us when nothing of it is cached, and nobody else is
+/// served meanwhile.
 inline constexpr uint32_t kMaxListAttributes = 250;
 /// A file of more extents becomes an orphan before it is reclaimed.
 inline constexpr size_t kMaxExtentsFreedAtOnce = 16;
@@ -37,11 +39,12 @@ class Inodes {
       : ids_(ids), clock_(clock), snapshots_(snapshots), trash_(trash) {}
 
   IdAllocator& ids() const { return ids_; }
-  const Snapshots* snapshots() const { return snapshots_; }  ///< null: there are none
-  const Trash* trash() const { return trash_; }              ///< null: there is none
+  const Snapshots* snapshots() const { return snapshots_; }  ///< null: the namespace has no snapshots
+  const Trash* trash() const { return trash_; }              ///< null: the namespace has no trash
   int64_t now_ns() const { return clock_.wall_now().time_since_epoch().count(); }
 
-  /// kStale: there is none (any more); kReadOnly: it is in a snapshot. Everything below that takes an inode's id fails so.
+  /// kStale: there is none (any more); kReadOnly: it is in a snapshot. Everything below that takes an inode's id fails
+  /// so.
   static Result<proto::StoredInode> find(const Transaction& transaction, InodeId id);
 
   /// A directory that may be searched for names.

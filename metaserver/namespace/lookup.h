@@ -39,8 +39,8 @@ proto::StoredInode load_inode(const Reader& reader, InodeId id);
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
 
-/// The path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very many entries
-/// is called by its number, "inode 81".
+/// The path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very many
+/// entries is called by its number, "inode 81".
 std::string path_of(const Reader& reader, InodeId directory, std::string_view known);
 
 /// The text of a path's first names: "/a/b".

@@ -1,6 +1,7 @@
-/// The operations on paths, which stand on those on inodes. Whoever they are done for must be able to search the directories on the
-/// way (Places::check_parent): these check the last ones. Each is a plain function: it reads, checks, and puts its writes into the
-/// caller's transaction, which makes it one atomic batch. On an error the transaction must be dropped.
+/// The operations on paths, which stand on those on inodes. Whoever they are done for must be able to search the
+/// directories on the way (Places::check_parent): these check the last ones. Each is a plain function: it reads,
+/// checks, and puts its writes into the caller's transaction, which makes it one atomic batch. On an error the
+/// transaction must be dropped.
 ///
 /// All take paths as they came from the wire; every error names the path.
 #pragma once
@@ -22,8 +23,8 @@ namespace kintsugi::metaserver {
 
 /// A file as CommitFile describes it, once its stripes have been checked.
 struct NewFile {
-  uint32_t mode = 0, uid = 0, gid = 0;  ///< mode 0: 0644
-  int64_t modified_ns = 0;              ///< 0: now
+  uint32_t mode = 0, uid = 0, gid = 0;  ///< mode 0 stands for 0644
+  int64_t modified_ns = 0;              ///< 0: the current time
   uint64_t size = 0;
   std::string policy;
   uint64_t upload_id = 0;
@@ -61,8 +62,8 @@ class Namespace {
   Status rename(Transaction& transaction, std::string_view from, std::string_view to, bool replace,
                 FreedStripes& freed, const Caller& caller = Caller::root());
 
-  /// Makes the file that `path` names, as one swap: the old one, if any, is unlinked in the same batch. The stripes of its
-  /// extents have their records in the store or in the transaction. It belongs to the caller, unless that is root.
+  /// Makes the file that `path` names, as one swap: the old one, if any, is unlinked in the same batch. The stripes of
+  /// its extents have their records in the store or in the transaction. It belongs to the caller, unless that is root.
   Result<proto::Attributes> put_file(Transaction& transaction, std::string_view path, NewFile file,
                                      bool replace, FreedStripes& freed,
                                      const Caller& caller = Caller::root());

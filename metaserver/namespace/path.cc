@@ -5,7 +5,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kShownBytes = 60;  ///< a refused path is cut to it in its error
+constexpr size_t kShownBytes = 60;  ///< an error message quotes so many bytes of a refused path
 
 Status refuse(std::string_view text, std::string_view why) {
   const bool long_text = text.size() > kShownBytes;

@@ -1,5 +1,6 @@
-/// Where something is read: in what there is now, or in a snapshot. Ids and paths from the wire are looked up here, by whatever
-/// reads. What changes something takes them as they are: an inode in a snapshot is kReadOnly for Inodes::find.
+/// Where something is read: in what there is now, or in a snapshot. Ids and paths from the wire are looked up here, by
+/// whatever reads. What changes something takes them as they are: an inode in a snapshot is kReadOnly for
+/// Inodes::find.
 #pragma once
 
 #include <memory>
@@ -33,9 +34,9 @@ class Place {
   }
 
   const ReadView& view() const { return view_ ? static_cast<const ReadView&>(*view_) : *store_; }
-  InodeId id() const { return id_; }  ///< in the view
+  InodeId id() const { return id_; }  ///< inode in view()
   uint32_t slot() const { return slot_; }
-  uint64_t snapshot() const { return number_; }  ///< 0: none
+  uint64_t snapshot() const { return number_; }  ///< number of the snapshot; 0: the live namespace
   bool lists_snapshots() const { return lists_snapshots_; }
   /// Another inode of the same view.
   Place with(InodeId id) const {
@@ -50,7 +51,7 @@ class Place {
 
  private:
   const ReadView* store_;
-  std::shared_ptr<const SnapshotView> view_;  ///< none: the store itself
+  std::shared_ptr<const SnapshotView> view_;  ///< none: the live namespace
   InodeId id_;
   uint32_t slot_ = 0;
   uint64_t number_ = 0;
@@ -73,8 +74,8 @@ class Places {
   /// As Inodes::list.
   Result<proto::ListResponse> list(const Place& directory, std::string_view after, uint32_t limit,
                                    bool names_only) const;
-  /// Permissions of whoever names something by its path: every directory on the way has to be searched. What is not there is no error of
-  /// these: it is left to whoever follows the path. kAccessDenied, with the path.
+  /// Permissions of whoever names something by its path: every directory on the way has to be searched. What is not
+  /// there is no error of these: it is left to whoever follows the path. kAccessDenied, with the path.
   Status check_access(const Caller& caller, std::string_view path, uint32_t wanted) const;
   /// The same for the directory that holds, or would hold, the last name.
   Status check_parent(const Caller& caller, std::string_view path, uint32_t wanted) const;

@@ -105,11 +105,11 @@ std::optional<InodeId> Reclaim::next_orphan(const Transaction& transaction,
   const auto look = [&](std::string begin, std::string end) {
     transaction.scan({std::move(begin), std::move(end)}, [&](std::string_view key, std::string_view value) {
       last = InodeId{keys::first_id(key)};
-      if (value == kHeldOrphan && held(last)) return ++looked_at < kLookedAt;
+      if (value == kHeldOrphan && held(last)) return ++looked_at < kMaxExamined;
       found = last;
       return false;
     });
-    return found || looked_at >= kLookedAt;
+    return found || looked_at >= kMaxExamined;
   };
   const keys::Range all = keys::all(keys::Kind::kOrphan);
   const std::string from = orphan_ ? keys::orphan(orphan_) : all.begin;
@@ -136,7 +136,8 @@ bool Reclaim::step(Transaction& transaction, const std::function<bool(InodeId)>&
 
 void Reclaim::reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode,
                            FreedStripes& freed) {
-  // Nothing is written to a file that nobody can open any more, so what was freed stays free: unless the step before was not stored.
+  // Nothing is written to a file that nobody can open any more, so what was freed stays free: unless the step before
+  // was not stored.
   if (offset_ != 0 && transaction.get(keys::extent(content_of(id, inode), offset_))) offset_ = 0;
   if (const auto end = free_extents(transaction, id, inode, offset_, kExtentsAStep, freed)) {
     offset_ = *end;

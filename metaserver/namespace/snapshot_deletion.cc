@@ -33,9 +33,9 @@ class Step {
         number_(number),
         transaction_(transaction),
         freed_(freed),
-        gives_(*snapshots.with_number(number)),
-        above_(snapshots.domains_above(transaction.store(), InodeId{gives_.directory()})) {
-    const InodeId directory{gives_.directory()};
+        deleted_(*snapshots.with_number(number)),
+        above_(snapshots.domains_above(transaction.store(), InodeId{deleted_.directory()})) {
+    const InodeId directory{deleted_.directory()};
     for (const auto& [other, snapshot] : snapshots.all()) {
       if (other >= number) break;
       if (snapshot.deleting()) continue;
@@ -57,7 +57,7 @@ class Step {
     if (all) {
       transaction_.remove(keys::snapshot(number_));
     } else {
-      transaction_.put_message(keys::snapshot(number_), gives_);
+      transaction_.put_message(keys::snapshot(number_), deleted_);
     }
   }
 
@@ -85,13 +85,13 @@ class Step {
     } else if (extent) {
       drop_reference(transaction_, Reader::parse<proto::StoredExtent>(*saved.value), freed_);
     }
-    gives_.set_kept_records(gives_.kept_records() - std::min<uint64_t>(gives_.kept_records(), 1));
-    gives_.set_kept_bytes(gives_.kept_bytes() - std::min(gives_.kept_bytes(), length));
+    deleted_.set_kept_records(deleted_.kept_records() - std::min<uint64_t>(deleted_.kept_records(), 1));
+    deleted_.set_kept_bytes(deleted_.kept_bytes() - std::min(deleted_.kept_bytes(), length));
   }
 
   /// The newest older snapshot that needs the record.
   std::optional<uint64_t> heir_of(const keys::SavedKey& at, const SavedValue& saved) const {
-    uint64_t older = saved.born;  // the newest one before this that needs nothing of it
+    uint64_t older = saved.born;  // newest older snapshot that is known not to need the record
     scan_saved(transaction_.store().view(), at.key, 0, number_, [&](uint64_t other, std::string_view) {
       older = std::max(older, other);
       return true;
@@ -105,11 +105,11 @@ class Step {
   const uint64_t number_;
   Transaction& transaction_;
   FreedStripes& freed_;
-  proto::StoredSnapshot gives_;
-  const std::vector<InodeId> above_;  ///< directories with snapshots above its own
+  proto::StoredSnapshot deleted_;
+  const std::vector<InodeId> above_;  ///< directories that have snapshots and lie above its own
   /// Older ones, and those that may contain what is in this one: their directories lie above its own, or below.
   std::set<uint64_t> any_, kin_;
-  std::map<uint64_t, proto::StoredSnapshot> heirs_;  ///< those that keep more, by number
+  std::map<uint64_t, proto::StoredSnapshot> heirs_;  ///< records of the snapshots that keep more, by number
 };
 
 }  // namespace
@@ -119,7 +119,8 @@ bool SnapshotDeletion::step(const Snapshots& snapshots, Transaction& transaction
       std::ranges::find_if(snapshots.all(), [](const auto& snapshot) { return snapshot.second.deleting(); });
   if (deleting == snapshots.all().end()) return false;
   keys::Range left = keys::SavedKey::listed_for(deleting->first);
-  // Nothing more is saved for it, so what was deleted up to here need not be passed over again: unless the step before was not stored.
+  // Nothing more is saved for it, so what was deleted up to here need not be passed over again: unless the step before
+  // was not stored.
   const bool goes_on = up_to_ > left.begin && up_to_ < left.end && !transaction.get(up_to_);
   if (goes_on) left.begin = up_to_ + '\0';
   std::vector<keys::SavedKey> found;

@@ -55,7 +55,7 @@ class Saving {
 
   /// Counts what saved extents name. Stripes that the transaction has freed come back.
   void refer() {
-    std::map<StripeId, size_t> places;  // in freed_
+    std::map<StripeId, size_t> places;  // stripe -> its index in freed_
     for (size_t i = 0; i < freed_.size() && !references_.empty(); ++i)
       places[freed_[i].first] = i;
     std::set<StripeId> back;
@@ -64,7 +64,7 @@ class Saving {
       auto stripe = transaction_.get_message<proto::StoredStripe>(keys::stripe(id));
       if (!stripe) {
         const auto found = places.find(id);
-        KINTSUGI_ASSERT(found != places.end());  // the extent named it until now
+        KINTSUGI_ASSERT(found != places.end());  // the extent named the stripe until now
         stripe = std::move(freed_[found->second].second);
         bring_back(transaction_, id, *stripe);
         back.insert(id);
@@ -164,8 +164,8 @@ class Saving {
   const Reader& before_;
   FreedStripes& freed_;
   std::map<InodeId, Cover> covers_, contents_;
-  std::map<uint64_t, Refs> references_;              ///< by stripe
-  std::map<uint64_t, proto::StoredSnapshot> keeps_;  ///< snapshots that keep more, by number
+  std::map<uint64_t, Refs> references_;              ///< key: stripe
+  std::map<uint64_t, proto::StoredSnapshot> keeps_;  ///< records of the snapshots that keep more, by number
 };
 
 }  // namespace

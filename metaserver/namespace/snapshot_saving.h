@@ -1,5 +1,6 @@
-/// What a transaction changes is saved for the snapshots that need it as it was: of each record the first change after a snapshot
-/// was made, in the same batch. Which snapshots those are is found by the directories above (namespace/snapshots.h).
+/// What a transaction changes is saved for the snapshots that need it as it was: of each record the first change after
+/// a snapshot was made, in the same batch. Which snapshots those are is found by the directories above
+/// (namespace/snapshots.h).
 #pragma once
 
 #include "metaserver/namespace/snapshots.h"

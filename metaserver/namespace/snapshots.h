@@ -1,13 +1,14 @@
 /// Snapshots of directories: what was below one at a moment, to be read until the snapshot is deleted.
 ///
-/// Making one costs one record, whatever the directory holds. Afterwards whatever changes an inode, an entry, an extent or an
-/// extended attribute below the directory for the first time saves its former value for the newest snapshot that it is in
-/// (schema/snapshot_view.h), in the same batch: save_for_snapshots() does so for every transaction, so no operation knows of it. A saved
-/// extent counts as a reference to its stripe, which is therefore repaired, checked and not freed, like those of files.
+/// Making one costs one record, whatever the directory holds. Afterwards whatever changes an inode, an entry, an
+/// extent or an extended attribute below the directory for the first time saves its former value for the newest
+/// snapshot that it is in (schema/snapshot_view.h), in the same batch: save_for_snapshots() does so for every
+/// transaction, so no operation knows of it. A saved extent counts as a reference to its stripe, which is therefore
+/// repaired, checked and not freed, like those of files.
 ///
 /// What is in a snapshot is found by the directories above. That stays true while nothing leaves the directory but by
-/// removal: moves out of it are refused (kCrossDevice). An inode of several names, or of metadata that did not note where
-/// files are, counts as being in every snapshot: it costs space, and is never wrong.
+/// removal: moves out of it are refused (kCrossDevice). An inode of several names, or of metadata that did not note
+/// where files are, counts as being in every snapshot: it costs space, and is never wrong.
 #pragma once
 
 #include <map>
@@ -61,7 +62,7 @@ class Snapshots {
                 uint64_t first_unused) const;
   /// It cannot be read any more, and SnapshotDeletion frees what it kept. kNotFound.
   Status remove(Transaction& transaction, std::string_view path, std::string_view name) const;
-  /// Those of the directory; of all when `path` is empty.
+  /// The snapshots of the directory; of all directories when `path` is empty.
   Result<proto::ListSnapshotsResponse> list(const Reader& reader, std::string_view path) const;
 
   // ---- what is readable
@@ -70,7 +71,7 @@ class Snapshots {
     uint32_t slot = 0;
     int64_t created_ns = 0;
   };
-  /// Of this very directory, by name.
+  /// All snapshots of this very directory, or the one with the name.
   std::vector<Named> of(InodeId directory) const;
   std::optional<Named> find(InodeId directory, std::string_view name) const;
   /// The number of the snapshot with this slot, its directory and its name; none: it was deleted.
@@ -82,7 +83,8 @@ class Snapshots {
 
   /// Null when there is none. Valid until a transaction is followed.
   const proto::StoredSnapshot* with_number(uint64_t number) const;
-  /// Those of directories at or below one: where each can be read, by number; those that are being deleted, too.
+  /// The snapshots of directories at or below one, by number, and where each can be read; including those that are
+  /// being deleted.
   std::map<uint64_t, std::string> below(const Reader& reader, InodeId directory) const;
 
   // ---- what names may do
@@ -96,15 +98,17 @@ class Snapshots {
   // ---- where something is
   /// By number, those that are being deleted, too.
   const std::map<uint64_t, proto::StoredSnapshot>& all() const { return all_; }
-  /// The directories with snapshots at and above one, the nearest first. `complete` becomes false when some above are not known.
+  /// The directories with snapshots at and above one, the nearest first. `complete` becomes false when some above are
+  /// not known.
   std::vector<InodeId> domains_above(const Reader& reader, InodeId directory, bool* complete = nullptr) const;
   /// The newest that is not being deleted, of all or of a directory, with a number up to `up_to`. 0: there is none.
   uint64_t newest(uint64_t up_to) const;
   uint64_t newest_of(InodeId directory, uint64_t up_to) const;
 
  private:
-  std::map<uint64_t, proto::StoredSnapshot> all_;       ///< by number
-  std::map<InodeId, std::set<uint64_t>> by_directory_;  ///< those that are being deleted, too
+  std::map<uint64_t, proto::StoredSnapshot> all_;  ///< key: number of the snapshot
+  /// Snapshot numbers of each directory, including those being deleted.
+  std::map<InodeId, std::set<uint64_t>> by_directory_;
 };
 
 /// Whether a directory is the other one or below it, by what the inodes say of their parents.

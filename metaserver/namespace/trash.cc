@@ -53,7 +53,7 @@ Status Trash::set(Transaction& transaction, const Inodes& inodes, std::string_vi
   const std::string shown = path_text(path.names);
   if (!entry.is_directory())
     return {Code::kNotDirectory, shown + " is not a directory: a trash is a directory's"};
-  if (retention_ns < 0) return {Code::kInvalidArgument, "nothing is kept for less than no time"};
+  if (retention_ns < 0) return {Code::kInvalidArgument, "the time to keep removed files is negative"};
   const auto found = all_.find(entry.id);
   if (found == all_.end() && retention_ns == 0) return {Code::kNotFound, shown + " has no trash"};
   if (found == all_.end() && all_.size() >= kMaxTrashes)
@@ -78,7 +78,7 @@ Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId d
                        proto::StoredTrash trash) {
   constexpr uint32_t kForOwnerOnly = 0700;
   if (const auto there = find_entry(transaction, directory, kTrashName)) {
-    if (!there->is_directory()) return {Code::kAlreadyExists, "is no directory"};
+    if (!there->is_directory()) return {Code::kAlreadyExists, "is not a directory"};
     trash.set_bin(there->id.value);
   } else {
     NewInode wanted;
@@ -287,7 +287,7 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
       return true;
     }
     if (directory == expiring_) {
-      expiring_ = {};  // the clock may have been set back meanwhile: once more from the beginning
+      expiring_ = {};  // the clock may have been set back: begin again
       return true;
     }
     if (!gone && trash.retention_ns() > 0) {

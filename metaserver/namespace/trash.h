@@ -1,9 +1,10 @@
-/// Trash: what loses its last name below a directory that has one moves to `.trash` in that directory, and is gone only after
-/// a time. `.trash` is a directory like others; beside it stands, for each entry, where it was and since when it is there.
+/// Trash: what loses its last name below a directory that has one moves to `.trash` in that directory, and is gone
+/// only after a time. `.trash` is a directory like others; beside it stands, for each entry, where it was and since
+/// when it is there.
 ///
-/// Kept are files, symbolic links and directories that are removed with their content. Removed at once is what lies in the
-/// trash, an empty directory, what gives way to something else under its name, and what snapshots or the lack of room in the
-/// trash do not let move.
+/// Kept are files, symbolic links and directories that are removed with their content. Removed at once is what lies in
+/// the trash, an empty directory, what gives way to something else under its name, and what snapshots or the lack of
+/// room in the trash do not let move.
 #pragma once
 
 #include <functional>
@@ -35,8 +36,8 @@ class Trash {
   /// REQUIRES: the transaction is handed to the store before anything else runs.
   void follow(const Transaction& transaction);
 
-  /// kNotFound, kNotDirectory, kLimitExceeded, kInvalidArgument. Retention 0: nothing is kept any more, and what was kept is
-  /// removed.
+  /// kNotFound, kNotDirectory, kLimitExceeded, kInvalidArgument. Retention 0: nothing is kept any more, and what was
+  /// kept is removed.
   Status set(Transaction& transaction, const Inodes& inodes, std::string_view path,
              int64_t retention_ns) const;
 
@@ -76,8 +77,8 @@ class Trash {
               const std::vector<std::string>& entries, const Held& held, FreedStripes& freed) const;
 
   std::map<InodeId, proto::StoredTrash> all_;
-  InodeId expiring_;           ///< whose entries the last expire_step removed, if it did
-  std::string expired_up_to_;  ///< key of the last one
+  InodeId expiring_;  ///< directory whose entries the last expire_step removed; none if it removed nothing
+  std::string expired_up_to_;  ///< key of the last removed entry
 };
 
 }  // namespace kintsugi::metaserver

@@ -32,13 +32,13 @@ class TreeWalk {
   struct Level {
     InodeId directory;
     std::string path;
-    std::string after;  ///< names up to this one were read
+    std::string after;  ///< names up to this one have been read
     std::deque<std::pair<std::string, Entry>> read_ahead;
-    bool complete = false;  ///< nothing left to read beyond read_ahead
+    bool complete = false;  ///< the directory has been read to its end
   };
   void fill(const Reader& reader, Level& level);
 
-  std::optional<std::pair<std::string, Entry>> root_;  ///< still to be returned
+  std::optional<std::pair<std::string, Entry>> root_;  ///< the start of the walk, until it has been returned
   std::vector<Level> levels_;
 };
 

@@ -12,8 +12,9 @@
 
 namespace kintsugi::metaserver {
 
-/// A source and a target between which moves fail are left alone for a time that doubles from kFirst to kMost with each failure
-/// after that time. A target that fails with kSources of them is left alone by all. A move that succeeds ends it.
+/// A source and a target between which moves fail are left alone for a time that doubles from kFirst to kMost with
+/// each failure after that time. A target that fails with kSources of them is left alone by all. A move that succeeds
+/// ends it.
 class MoveBackoff {
  public:
   static constexpr Duration kFirst = std::chrono::minutes(1);
@@ -28,7 +29,7 @@ class MoveBackoff {
 
   struct Held {
     TimePoint until;
-    std::vector<ServerId> from;  ///< only the moves from these servers; empty: all moves
+    std::vector<ServerId> from;  ///< only moves from these servers are refused; empty: all moves
   };
   /// The moves to this server that are held back now, and until when the last of them is; none are: nothing.
   std::optional<Held> held_back(ServerId to, TimePoint now) const;
@@ -40,7 +41,7 @@ class MoveBackoff {
     Duration length;
     TimePoint until;
   };
-  std::map<std::pair<ServerId, ServerId>, Pair> pairs_;  ///< by target and source
+  std::map<std::pair<ServerId, ServerId>, Pair> pairs_;  ///< key: (target, source)
 };
 
 }  // namespace kintsugi::metaserver

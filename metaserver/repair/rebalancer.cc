@@ -72,7 +72,8 @@ void Rebalancer::note_failed(ChunkId chunk, const Wanted& wanted) {
   const Duration pause = backoff_.failed(wanted.from, wanted.to, clock_.now());
   if (pause == Duration::zero()) return;
   log::warning(
-      "chunks do not get from server {} to server {}, which is emptier (chunk {} for {:.0f} s): no others "
+      "chunks cannot be moved from server {} to server {}, which is emptier (chunk {} for {:.0f} s): no "
+      "others "
       "are moved between "
       "them for {:.0f} s; `kintsugi repair history` shows what happened to them",
       servers_.name_of(wanted.from), servers_.name_of(wanted.to), chunk, to_seconds(kPatience),

@@ -23,7 +23,7 @@ namespace kintsugi::metaserver {
 struct WantedMove {
   ChunkId chunk;
   ServerId from;
-  ServerId to;  ///< none: the repair manager's choice
+  ServerId to;  ///< none: the repair manager chooses
   std::string why;
 };
 
@@ -33,16 +33,17 @@ struct WantedMove {
 /// until it is over.
 class Rebalancer {
  public:
-  static constexpr Duration kInterval = std::chrono::milliseconds(250);  ///< between two steps
-  static constexpr size_t kMaxOfADrain = 1024;  ///< moves wanted away from one server
-  static constexpr size_t kMaxWanted = 8192;    ///< moves wanted in all
-  static constexpr double kTolerated = 0.10;    ///< by how much used shares of servers may differ
+  static constexpr Duration kInterval = std::chrono::milliseconds(250);  ///< pause between two steps
+  static constexpr size_t kMaxOfADrain = 1024;  ///< queued moves away from one draining server
+  static constexpr size_t kMaxWanted = 8192;    ///< queued moves in all
+  /// Difference of used shares between servers that is left alone.
+  static constexpr double kTolerated = 0.10;
   /// A new server fills in hours: filling it must not cost the throughput it was bought for.
   static constexpr uint64_t kBalanceBytesASecond = 64 << 20;
   /// Bytes wanted to move for balance at once; a single chunk may be larger.
   static constexpr uint64_t kMaxBalanceBytes = 256 << 20;
   static constexpr size_t kMaxBalanceMoves = 256;
-  static constexpr size_t kMaxScanned = 4096;  ///< chunks of a server looked at in one step
+  static constexpr size_t kMaxScanned = 4096;  ///< chunks of a server examined in one step
   /// A copy that was moved away is deleted within this.
   static constexpr Duration kDeletion = std::chrono::seconds(5);
   /// A wanted move is told again after this: the repair manager that knew of it may have died.
@@ -58,7 +59,7 @@ class Rebalancer {
 
   /// News for the repair manager after a step. The cancelled ones are to be told first.
   struct Changes {
-    std::vector<ServerId> cancelled;  ///< servers which nothing needs to leave any more
+    std::vector<ServerId> cancelled;  ///< servers that no chunk needs to leave any more
     std::vector<WantedMove> wanted;
   };
   /// Forgets moves that ended and wants more. Bounded work.
@@ -113,13 +114,13 @@ class Rebalancer {
   const SlowServers& slow_;
   const runtime::Clock& clock_;
   std::map<ChunkId, Wanted> wanted_;
-  std::map<ServerId, size_t> drained_;  ///< wanted moves of each draining server, counted
+  std::map<ServerId, size_t> drained_;  ///< queued moves of each draining server
   std::map<ServerId, ChunkId> scanned_to_;
-  uint64_t balance_bytes_ = 0;  ///< in wanted moves for balance
+  uint64_t balance_bytes_ = 0;  ///< sum over the queued moves for balance
   size_t balance_moves_ = 0;
   TimePoint next_balance_{};
   MoveBackoff backoff_;
-  std::deque<Leaving> leaving_;  ///< the earliest first
+  std::deque<Leaving> leaving_;  ///< earliest first
 };
 
 }  // namespace kintsugi::metaserver

@@ -12,9 +12,9 @@ namespace kintsugi::metaserver {
 /// that stood still for too long, or read from an earlier life, is told to start over.
 class RepairLog {
  public:
-  static constexpr size_t kMaxEvents = 65'536;    ///< some MiB
-  static constexpr size_t kMaxExamined = 10'000;  ///< events looked at for one answer
-  static constexpr uint32_t kMaxAnswer = 1000;    ///< events
+  static constexpr size_t kMaxEvents = 65'536;    ///< some MiB of memory
+  static constexpr size_t kMaxExamined = 10'000;  ///< events examined for one answer
+  static constexpr uint32_t kMaxAnswer = 1000;    ///< events in one answer
 
   explicit RepairLog(uint64_t first) : first_(first) {}
 

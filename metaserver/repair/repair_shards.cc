@@ -10,7 +10,7 @@ RepairShards::RepairShards(const runtime::Clock& clock, uint64_t first_epoch)
     : clock_(clock), started_(clock.now()), last_epoch_(first_epoch) {}
 
 Status RepairShards::join(ManagerId id, const std::string& address, const std::string& http_address) {
-  if (id == 0) return {Code::kInvalidArgument, "repair manager 0 is none"};
+  if (id == 0) return {Code::kInvalidArgument, "0 is not the id of a repair manager"};
   const auto known = managers_.find(id);
   if (known == managers_.end()) {
     if (managers_.size() >= kMaxManagers) return {Code::kLimitExceeded, "too many repair managers"};

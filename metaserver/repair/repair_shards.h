@@ -22,14 +22,14 @@ namespace kintsugi::metaserver {
 /// have kSettle to come back before shards are given out. A cluster that was just made waits for nobody.
 class RepairShards {
  public:
-  using ManagerId = uint64_t;  ///< random at each start of a daemon; 0: none
+  using ManagerId = uint64_t;  ///< random, chosen at each start of a daemon; 0: none
   struct Manager {
     std::string address, http_address;
     TimePoint last_heard;
-    uint64_t epoch = 0;  ///< changes whenever its shards do
+    uint64_t epoch = 0;  ///< changes whenever the manager's shards change
   };
   static constexpr size_t kMaxManagers = 64;
-  static constexpr Duration kInterval = std::chrono::seconds(1);  ///< between two calls of a manager
+  static constexpr Duration kInterval = std::chrono::seconds(1);  ///< pause between two calls of a manager
   static constexpr Duration kLease = std::chrono::milliseconds(2500);
   static constexpr Duration kGone = std::chrono::seconds(3);
   static constexpr Duration kSettle = std::chrono::seconds(3);

@@ -20,7 +20,7 @@ void StripeHealth::begin() {
   among_lost_ = true;
   after_ = {};
   found_.Clear();
-  servers_.assign(1, ServerId{});  // chunks that are nowhere
+  servers_.assign(1, ServerId{});  // server 0 stands for chunks that are on no server
   for (const auto& [id, server] : chunks_.servers().servers())
     if (server.liveness == proto::ServerState::DEAD) servers_.push_back(id);
 }

@@ -18,9 +18,10 @@ namespace kintsugi::metaserver {
 class IdAllocator {
  public:
   static constexpr uint64_t kRange = 10000;
-  static constexpr uint64_t kFirst = 2;  ///< 0 is none; 1 is the root directory
-  static constexpr uint64_t kMostSkipped = uint64_t{1}
-                                           << 40;  ///< at a start; 2^64 ids are enough for 2^24 starts
+  static constexpr uint64_t kFirst = 2;  ///< 0 means none; 1 is the root directory
+  static constexpr uint64_t kMostSkipped =
+      uint64_t{1}  /// Ids skipped at one start; 2^64 ids are enough for 2^24 starts.
+      << 40;
 
   /// `store` must outlive it. `name` names the counter in the store.
   IdAllocator(const runtime::Runtime& runtime, KeyValueStore& store, std::string name);
@@ -49,7 +50,7 @@ class IdAllocator {
   uint64_t former_limit_ = 0;
   uint64_t first_ = 0;
   uint64_t next_ = 0;
-  uint64_t limit_ = 0;  ///< ids below it are durably reserved
+  uint64_t limit_ = 0;  ///< ids below this are durably reserved
   bool reserving_ = false;
   runtime::TaskGroup tasks_;
 };

@@ -15,8 +15,9 @@ namespace kintsugi::metaserver {
 /// The bytes of all files of a call. kInvalidArgument: the call brings more of one file, or of all, than it may.
 Result<uint64_t> inline_bytes_of(const proto::WriteExtentsRequest& request);
 
-/// Has the extents, which name no stripe yet, name a new stripe `id` that keeps `bytes`: those of the first extent, of the second,
-/// and so on. kInvalidArgument: they are others than the extents have. kCorrupt: they are others than were sent.
+/// Has the extents, which name no stripe yet, name a new stripe `id` that keeps `bytes`: those of the first extent, of
+/// the second, and so on. kInvalidArgument: they are others than the extents have. kCorrupt: they are others than were
+/// sent.
 Status keep_inline(Transaction& transaction, StripeId id, std::string_view bytes, uint32_t crc,
                    google::protobuf::RepeatedPtrField<proto::Extent>& extents);
 

@@ -16,31 +16,32 @@ enum class Kind : char {
   kCounter = 'N',  ///< name -> StoredCounter
   kTotals = 'A',   ///< StoredTotals
   kInode = 'I',    ///< inode -> StoredInode
-  kExtent =
-      'F',  ///< content, end in the file -> StoredExtent: the first one after an offset contains it or follows
+  /// Content, end in the file -> StoredExtent. The first one after an offset contains the offset or follows it.
+  kExtent = 'F',
   kXattr = 'Y',         ///< inode, name -> the extended attribute's value
   kChange = 'K',        ///< session, slot -> StoredChange
-  kRequest = 'a',       ///< slot -> proto::Change: a change by path that was carried out of late
+  kRequest = 'a',       ///< slot -> proto::Change: a recent change by path that was carried out
   kEntry = 'D',         ///< parent, name -> StoredDirectoryEntry
-  kOrphan = 'O',        ///< inode -> kHeld or nothing: unlinked, still to be reclaimed
+  kOrphan = 'O',        ///< inode -> kHeld or nothing: an unlinked inode that is still to be reclaimed
   kStripe = 'S',        ///< stripe -> StoredStripe
-  kServerChunk = 'C',   ///< server, stripe, index -> nothing; server 0: chunks that are nowhere
+  kServerChunk = 'C',   ///< server, stripe, index -> nothing; server 0: the chunk is on no server
   kServer = 'V',        ///< server -> StoredServer
   kUpload = 'U',        ///< upload -> StoredUpload
-  kUploadStripe = 'T',  ///< upload, stripe -> nothing: sealed, not yet part of a file
-  kGarbage = 'G',       ///< server, stripe, index -> nothing: to be deleted there
-  kPolicy = 'P',        ///< name -> nothing: policies known by name
-  kEpoch = 'H',         ///< number -> StoredEpoch: the history of this metadata
-  kAbandoned = 'B',     ///< epoch -> nothing: of another history, which an operator gave up
+  kUploadStripe = 'T',  ///< upload, stripe -> nothing: a sealed stripe that is not part of a file yet
+  kGarbage = 'G',       ///< server, stripe, index -> nothing: a chunk that the server must delete
+  kPolicy = 'P',        ///< name -> nothing: a known policy
+  kEpoch = 'H',         ///< number -> StoredEpoch: a start of a metaserver
+  kAbandoned = 'B',     ///< epoch -> nothing: an epoch of another history that an operator gave up
   kDoubt = 'X',         ///< proto::MetadataDoubt
   kQuarantine = 'Q',    ///< server, stripe, index -> StoredQuarantine
   kQuota = 'L',         ///< directory -> StoredQuota
-  kUnmarked = 'J',      ///< directory -> the name up to which what is in it counts for the directory's quota
-  kSnapshot = 'Z',      ///< number -> StoredSnapshot
-  kSaved = 'W',         ///< key, number of a snapshot -> what the key had when the snapshot was made
-  kSavedFor = 'R',      ///< number of a snapshot, key -> nothing: there is such a saved value
-  kTrash = 'c',         ///< directory -> StoredTrash
-  kTrashed = 'd',       ///< directory of the trash, name in it -> StoredTrashed
+  /// Directory -> the name up to which its contents are counted for the directory's quota.
+  kUnmarked = 'J',
+  kSnapshot = 'Z',  ///< number -> StoredSnapshot
+  kSaved = 'W',     ///< key, number of a snapshot -> what the key had when the snapshot was made
+  kSavedFor = 'R',  ///< number of a snapshot, key -> nothing: that snapshot has a value saved under the key
+  kTrash = 'c',     ///< directory -> StoredTrash
+  kTrashed = 'd',   ///< directory of the trash, name in it -> StoredTrashed
 };
 
 /// Chunks are numbered by one byte of a key. REQUIRES of all functions below: no larger index.
@@ -91,13 +92,13 @@ Range extents_after(InodeId content, uint64_t offset);
 struct SavedKey {
   /// Numbers of snapshots begin with a zero byte, and no name holds one. So the values of one key lie together, before
   /// those of all keys that begin with it.
-  static constexpr uint64_t kEnd = (uint64_t{1} << 56) - 1;  ///< all numbers are less
+  static constexpr uint64_t kEnd = (uint64_t{1} << 56) - 1;  ///< all snapshot numbers are smaller
 
   std::string key;
-  uint64_t number = 0;  ///< of the snapshot
+  uint64_t number = 0;  ///< number of the snapshot
 
-  std::string value() const;   ///< the key of kind kSaved
-  std::string listed() const;  ///< the key of kind kSavedFor
+  std::string value() const;   ///< the key under which the value is saved (kSaved)
+  std::string listed() const;  ///< the key that lists it for the snapshot (kSavedFor)
 
   /// REQUIRES: a key of that kind.
   static SavedKey of_value(std::string_view stored);

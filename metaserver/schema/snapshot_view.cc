@@ -80,7 +80,8 @@ class SavedCursor {
   const keys::Range range_;
   const uint64_t snapshot_;
   Cursor cursor_;
-  std::string last_;  ///< the key whose value was found last: later ones are for newer snapshots
+  /// The key whose value was found last. Later values of it are for newer snapshots.
+  std::string last_;
   std::optional<Pair> next_;
 };
 

@@ -1,8 +1,8 @@
 /// The metadata as they were when a snapshot was made.
 ///
-/// What is below a directory with snapshots keeps, when it changes for the first time after one was made, its former value
-/// under keys::Kind::kSaved with the number of the newest snapshot that it is in (namespace/snapshots.h). So a key had at
-/// snapshot s the first value that was saved for s or a later one, and else what it has now.
+/// What is below a directory with snapshots keeps, when it changes for the first time after one was made, its former
+/// value under keys::Kind::kSaved with the number of the newest snapshot that it is in (namespace/snapshots.h). So a
+/// key had at snapshot s the first value that was saved for s or a later one, and else what it has now.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,18 @@ namespace kintsugi::metaserver {
 
 /// A value as it is saved.
 struct SavedValue {
-  std::optional<std::string> value;  ///< none: the key was not there
-  uint64_t born = 0;                 ///< of the inode that it is about: no snapshot up to this one needs it
-  bool in_any = false;               ///< it may be in any snapshot, not only in those of its directory's kin
+  std::optional<std::string> value;  ///< none: the key did not exist
+  uint64_t born = 0;  ///< when the inode was made: no snapshot up to this number needs the value
+  /// It may belong to any snapshot, not only to those of directories above or below its own.
+  bool in_any = false;
 
   std::string serialise() const;
   /// REQUIRES: serialise() made the bytes.
   static SavedValue parse(std::string_view bytes);
 };
 
-/// Inodes, entries, extents and extended attributes as of a snapshot; everything else as it is now. The store outlives it.
+/// Inodes, entries, extents and extended attributes as of a snapshot; everything else as it is now. The store outlives
+/// it.
 class SnapshotView final : public ReadView {
  public:
   SnapshotView(const ReadView& store, uint64_t snapshot) : store_(store), snapshot_(snapshot) {}
@@ -44,8 +46,8 @@ class SnapshotView final : public ReadView {
 /// What is saved of the very key for the snapshot, or for the next one that has anything of it. None: it is as now.
 std::optional<SavedValue> find_saved(const ReadView& store, std::string_view key, uint64_t snapshot);
 
-/// Visits what is saved of the very key for snapshots with numbers from `first` on, but before `end`, as SavedValue::serialise() made
-/// it, until `visit` returns false.
+/// Visits what is saved of the very key for snapshots with numbers from `first` on, but before `end`, as
+/// SavedValue::serialise() made it, until `visit` returns false.
 void scan_saved(const ReadView& store, std::string_view key, uint64_t first, uint64_t end,
                 const std::function<bool(uint64_t number, std::string_view value)>& visit);
 

@@ -72,8 +72,8 @@ class Transaction {
   }
   void remove(std::string key) { writes_.insert_or_assign(std::move(key), std::nullopt); }
 
-  /// All that the store has in the range was removed in this transaction, `removed` keys (Batch::Emptied). REQUIRES: none of those
-  /// removals is taken back.
+  /// All that the store has in the range was removed in this transaction, `removed` keys (Batch::Emptied). REQUIRES:
+  /// none of those removals is taken back.
   void emptied(keys::Range range, size_t removed) {
     emptied_.push_back({std::move(range.begin), std::move(range.end), removed});
   }

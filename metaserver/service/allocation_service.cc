@@ -116,9 +116,10 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
   if (policies) co_await wait_for_servers(context, *policies);
   Status allocated = policies ? allocate(request, *policies, response) : policies.error();
   module.output(0, response.stripe().chunks_size());
-  // An allocation is a promise of this process and no state that a crash could take back: its ids are reserved durably, and
-  // whether its path and policy still hold is for the commit to see. So it does not wait for the syncs of other operations,
-  // which a client that stores many files would wait for once more with each of them. A refusal does.
+  // An allocation is a promise of this process and no state that a crash could take back: its ids are reserved
+  // durably, and whether its path and policy still hold is for the commit to see. So it does not wait for the syncs of
+  // other operations, which a client that stores many files would wait for once more with each of them. A refusal
+  // does.
   if (allocated.ok()) co_return module.finish(std::move(allocated));
   co_return module.finish(co_await state_.finish_read(module.context(), std::move(allocated)));
 }

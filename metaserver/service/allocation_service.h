@@ -20,13 +20,13 @@ class AllocationService {
                                         proto::ReplaceChunkResponse& response);
 
   struct Policies {
-    erasure::Policy file;         ///< what the file is recorded with
-    erasure::Policy stripe;       ///< the same, or copies (docs/decisions/007-small-files-are-replicated.md)
-    bool copies_of_file = false;  ///< the stripe is the whole file, as copies
+    erasure::Policy file;         ///< policy recorded with the file
+    erasure::Policy stripe;       ///< `file`, or copies (docs/decisions/007-small-files-are-replicated.md)
+    bool copies_of_file = false;  ///< the stripe is the whole file, stored as copies
   };
 
-  /// The servers of a new stripe by index. When there are fewer than it has chunks, the last chunks are nowhere, as long
-  /// as the stripe may lack them.
+  /// The servers of a new stripe by index. When there are fewer than it has chunks, the last chunks are nowhere, as
+  /// long as the stripe may lack them.
   Result<std::vector<ServerId>> choose(const Policies& policies, const proto::AllocateStripeRequest& request);
   /// Servers that are known but not heard of yet may come within moments: then it waits for them.
   asio::awaitable<void> wait_for_servers(Context context, const Policies& policies);

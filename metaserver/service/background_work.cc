@@ -17,8 +17,9 @@ constexpr sight::Site kExpireUploads{"metaserver.expire_uploads"};
 constexpr sight::Site kExpireSessions{"metaserver.expire_sessions"};
 constexpr sight::Site kExpireQuarantine{"metaserver.expire_quarantine"};
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
-constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
-constexpr Duration kPassPause = std::chrono::minutes(10);       ///< between passes
+/// Pause between two steps of a pass over all files.
+constexpr Duration kStepPause = std::chrono::milliseconds(50);
+constexpr Duration kPassPause = std::chrono::minutes(10);  ///< pause between two passes
 /// Between steps, and between passes, over the chunks that cannot be read.
 constexpr Duration kHealthStepPause = std::chrono::milliseconds(10), kHealthPause = std::chrono::seconds(1);
 
@@ -65,7 +66,7 @@ asio::awaitable<void> BackgroundWork::tell_missing_after_grace() {
   const bool slept = co_await tasks_.sleep_for(state_.options.dead_after);
   if (!slept) co_return;
   // Only now: their repairs need helpers, and the servers that live have come back by this time.
-  constexpr size_t kPage = 2000;  // others have a turn between two
+  constexpr size_t kPage = 2000;  // losses reported between two pauses, in which other work runs
   ChunkId after;
   for (size_t told = kPage; told == kPage && !tasks_.stopping();) {
     told = 0;
@@ -86,11 +87,11 @@ asio::awaitable<void> BackgroundWork::step_forever(Step step) {
       Transaction transaction(state_.store);
       FreedStripes freed;
       if (!step(transaction, freed)) break;
-      (void)state_.quotas.account(transaction, false);  // what nobody waits for is never refused
+      // Nobody waits for this change, so no quota refuses it.
+      (void)state_.quotas.account(transaction, false);
       const sight::BackgroundTask task{context(), kStep};
       const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
-      if (!status.ok())
-        break;  // the same step comes again, unless the store has failed, which ends the process
+      if (!status.ok()) break;  // the step is repeated, unless the store has failed, which ends the process
     }
   }
 }
@@ -101,7 +102,7 @@ Context BackgroundWork::context() const {
 
 asio::awaitable<void> BackgroundWork::look_at_layouts_forever() {
   bool more = false;
-  while (co_await tasks_.sleep_for(more ? kLookPause : kPassPause))
+  while (co_await tasks_.sleep_for(more ? kStepPause : kPassPause))
     more = state_.compactions.scan_step(Reader(state_.store),
                                         state_.inline_is_crowded(Transaction(state_.store)));
 }
@@ -162,7 +163,8 @@ asio::awaitable<void> BackgroundWork::expire_sessions_forever() {
     if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
     // One after the other, each in a turn of its own: see end_if_silent().
     for (const uint64_t session : state_.sessions.silent()) {
-      if (!state_.clients.end_if_silent(session)) continue;  // it has come back while others were noted
+      // The client came back while others were being noted.
+      if (!state_.clients.end_if_silent(session)) continue;
       if (!(co_await forget(session, true)).ok()) co_return;
     }
     for (const uint64_t session : state_.sessions.take_ended()) {

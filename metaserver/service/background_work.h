@@ -1,4 +1,5 @@
-/// What a metaserver does by itself, without being asked: it gives up what is silent, and does what is left over in small steps.
+/// What a metaserver does by itself, without being asked: it gives up what is silent, and does what is left over in
+/// small steps.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,7 @@ class BackgroundWork {
 
  private:
   using Step = std::function<bool(Transaction&, FreedStripes&)>;
-  /// Of work for which nobody waits.
+  /// The context of work for which nobody waits.
   Context context() const;
   /// Repeats steps of work, each a transaction, until none is left, and looks for more after a pause.
   asio::awaitable<void> step_forever(Step step);

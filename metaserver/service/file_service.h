@@ -12,7 +12,8 @@ namespace kintsugi::metaserver {
 
 inline constexpr int kMaxStripesOfOpenRead = 64;
 inline constexpr int kMaxExtentsOfOpenRead = 4096;
-inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;  ///< then no further stripe is begun
+/// Once an answer has so many bytes, no further stripe is added to it.
+inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;
 
 /// One function for each RPC. `state` must outlive it.
 class FileService {

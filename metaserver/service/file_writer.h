@@ -9,7 +9,7 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr int kMaxExtentsReplaced = 16'384;  ///< of one compaction
+inline constexpr int kMaxExtentsReplaced = 16'384;  ///< limit for one compaction
 
 /// New extents of one file.
 struct FileWrite {
@@ -19,16 +19,16 @@ struct FileWrite {
   uint64_t size_at_least = 0;
   int64_t modified_ns = 0;
   bool keep_times = false, kill_privileges = false;
-  std::string_view inline_data;  ///< not empty: the bytes of the extents, which name no stripe
+  std::string_view inline_data;  ///< not empty: the contents of the extents, which name no stripe
   uint32_t inline_crc = 0;
-  size_t most = SIZE_MAX;  ///< extents that may be changed
+  size_t most = SIZE_MAX;  ///< limit for the extents that are changed
 };
 
 /// What a write found out and has done, beside its transaction.
 struct WriteEffects {
   std::vector<ChunkId> missing;
   FreedStripes freed;
-  bool too_long = false;  ///< it is to be done in steps, and nothing of the transaction
+  bool too_long = false;  ///< the write must be done in steps, and the transaction dropped
 };
 
 class FileWriter {

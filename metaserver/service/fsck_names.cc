@@ -23,7 +23,7 @@ std::string FsckNames::Place::serialise() const {
 
 FsckNames::Place FsckNames::Place::parse(std::string_view bytes) {
   Place place;
-  if (bytes.size() < 8 * kNumbersOfAPlace) return place;  // no page returned it: from the beginning
+  if (bytes.size() < 8 * kNumbersOfAPlace) return place;  // not returned by any page: begin at the start
   for (uint64_t* number :
        {&place.snapshot, &place.inodes_after, &place.directory, &place.wanted, &place.found}) {
     for (size_t i = 0; i < 8; ++i)

@@ -28,8 +28,8 @@ Status FsckPage::fill() {
   const bool in_saved = request_.after().starts_with(kSavedAfter);
   const bool in_names = request_.after().starts_with(kNamesAfter);
   if (!in_saved && !in_names) KINTSUGI_TRY(check_tree());
-  // What is in snapshots alone comes last: after the tree, and on pages that begin with the key of a saved extent or a place
-  // among names.
+  // What is in snapshots alone comes last: after the tree, and on pages that begin with the key of a saved extent or a
+  // place among names.
   if (!response_.more()) check_snapshots(in_saved, in_names);
   name_hanging_servers();
   for (proto::ServerName& name : state_.servers_not_reported())
@@ -49,7 +49,7 @@ void FsckPage::check_snapshots(bool in_saved, bool in_names) {
     return;
   }
   check_saved(root->id(), in_saved ? after.substr(1) : "");
-  if (!response_.more()) end_at(std::string(1, kNamesAfter), 0);  // names have pages of their own
+  if (!response_.more()) end_at(std::string(1, kNamesAfter), 0);  // names are checked on pages of their own
 }
 
 void FsckPage::check_saved(InodeId root, std::string_view after) {
@@ -95,9 +95,9 @@ Status FsckPage::check_tree() {
 
 bool FsckPage::continue_file() {
   const auto path = Path::parse(request_.after());
-  if (!path) return true;  // TreeWalk::start has parsed it
+  if (!path) return true;  // TreeWalk::start has parsed the path
   const auto entry = walk(reader_, path->names);
-  if (!entry || entry->is_directory()) return true;  // it was removed or replaced meanwhile
+  if (!entry || entry->is_directory()) return true;  // the file was removed or replaced in the meantime
   if (!check_file(request_.after(), content_of(entry->id, load_inode(reader_, entry->id)),
                   request_.from_offset()))
     return false;
@@ -142,7 +142,7 @@ void FsckPage::check_stripe(const std::string& path, StripeId id) {
     problem.set_detail("the stripe has no record");
     return add(std::move(problem), path, id);
   }
-  if (is_inline(*stored)) return;  // it is as safe as its record
+  if (is_inline(*stored)) return;  // its bytes are as safe as its record
   const auto policy = erasure::Policy::parse(stored->policy());
   KINTSUGI_ASSERT(policy);
   const auto code = erasure::Code::get(*policy);
@@ -207,7 +207,7 @@ void FsckPage::name_hanging_servers() {
   for (const auto& [id, chunks] : hanging_) {
     if (response_.hanging_size() >= kFsckServersOfAPage) return;
     const ServerRecord* record = state_.servers.find(id);
-    KINTSUGI_ASSERT(record);  // nothing was waited for since it was found
+    KINTSUGI_ASSERT(record);  // there was no wait since the file was found
     const proto::ServerState server = state_.servers.state_of(*record);
     proto::FsckHanging* hanging = response_.add_hanging();
     *hanging->mutable_server() = state_.servers.names().of(id);

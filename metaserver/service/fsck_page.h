@@ -13,13 +13,16 @@ namespace kintsugi::metaserver {
 
 inline constexpr size_t kFsckInodesOfAPage = 2000;
 inline constexpr size_t kFsckStripesOfAPage = 1500;
-inline constexpr size_t kFsckExtentsOfAPage = 10'000;         ///< looked at, also when many name one stripe
-inline constexpr int kFsckProblemsOfAPage = 200;              ///< a page ends early: each names a path
-inline constexpr size_t kFsckListedBytesOfAPage = 256 << 10;  ///< of stripes that are listed
-inline constexpr int kFsckServersOfAPage = 1000;  ///< with hanging chunks; those of more are only counted
+/// Extents examined, also when many of them name one stripe.
+inline constexpr size_t kFsckExtentsOfAPage = 10'000;
+/// A page ends early when it has so many, because each names a path.
+inline constexpr int kFsckProblemsOfAPage = 200;
+inline constexpr size_t kFsckListedBytesOfAPage = 256 << 10;  ///< limit for the stripes listed on a page
+/// Servers with hanging chunks that are named; the rest is only counted.
+inline constexpr int kFsckServersOfAPage = 1000;
 
-/// A page ends between two files or inside of one, for a file may have any number of extents. A stripe that extents on both
-/// sides of the end of a page name is checked on both.
+/// A page ends between two files or inside of one, for a file may have any number of extents. A stripe that extents on
+/// both sides of the end of a page name is checked on both.
 class FsckPage {
  public:
   /// References outlive it.
@@ -62,7 +65,7 @@ class FsckPage {
   const proto::FsckRequest& request_;
   proto::FsckResponse& response_;
   size_t inodes_ = 0, extents_ = 0, listed_bytes_ = 0;
-  std::map<ServerId, uint64_t> hanging_;  ///< chunks of the page by server
+  std::map<ServerId, uint64_t> hanging_;  ///< chunks of the page on hung disks, by server
 };
 
 }  // namespace kintsugi::metaserver

@@ -40,7 +40,7 @@ asio::awaitable<Status> HistoryService::accept_metadata(Context context, const E
   Transaction transaction(state_.store);
   const Status accepted = state_.history.accept(transaction);
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), accepted, transaction)));
-  log::warning("an operator accepted this metadata as it is: deletions go on");
+  log::warning("an operator accepted this metadata as it is: deletions continue");
   co_return Status{};
 }
 

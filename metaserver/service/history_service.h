@@ -1,5 +1,5 @@
-/// The RPCs for metadata that is older than the chunks beside it: its state, the decision to go on with it, and the chunks
-/// in quarantine.
+/// The RPCs for metadata that is older than the chunks beside it: its state, the decision to go on with it, and the
+/// chunks in quarantine.
 #pragma once
 
 #include "common/rpc/server.h"

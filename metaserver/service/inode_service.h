@@ -40,7 +40,8 @@ class InodeService {
                                  Transaction& transaction, FreedStripes freed = {});
   /// Somebody has the inode open, or `session` will.
   std::function<bool(InodeId)> held_or_by(uint64_t session);
-  /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is to be cut off.
+  /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is
+  /// to be cut off.
   asio::awaitable<Status> settle(InodeId file, uint64_t session, Cuts* cuts);
   /// Sets the attributes, but this size. Not the `last` step: the change is not carried out yet.
   asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,

@@ -1,5 +1,5 @@
-/// Which leases are of what lies below a directory. There may be hundreds of thousands, and each may have to be followed up to the
-/// root: so they are looked at a page at a time.
+/// Which leases are of what lies below a directory. There may be hundreds of thousands, and each may have to be
+/// followed up to the root: so they are looked at a page at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kintsugi::metaserver {
 
 class LeasedBelow {
  public:
-  static constexpr size_t kAtOnce = 1000;  ///< leases that one call looks at
+  static constexpr size_t kAtOnce = 1000;  ///< leases that one call examines
 
   /// `reader` and `leases` outlive it. The directory itself counts as below it.
   LeasedBelow(const Reader& reader, const Leases& leases, InodeId directory)
@@ -31,12 +31,13 @@ class LeasedBelow {
   bool is_complete() const { return leases_.grants() == grants_; }
 
  private:
-  static constexpr size_t kMaxDepth = 10'000;  ///< a loop would be a damaged store
+  /// A deeper tree means that the store is damaged and has a loop.
+  static constexpr size_t kMaxDepth = 10'000;
   bool lies_below(InodeId inode);
 
   const Reader& reader_;
   const Leases& leases_;
-  std::unordered_map<InodeId, bool> below_;  ///< what is known of inodes
+  std::unordered_map<InodeId, bool> below_;  ///< whether each inode examined so far lies below the directory
   const uint64_t grants_;
   Leases::Cursor at_;
   std::vector<InodeId> found_;

@@ -1,7 +1,7 @@
 /// A metaserver: namespace, stripe map, placement, liveness, garbage collection, and the RPCs on them.
 ///
-/// Its host (the daemon) deals with the repair managers: it is told what happens, uses repairs() and state(), and registers
-/// the RPCs of repairs on server().
+/// Its host (the daemon) deals with the repair managers: it is told what happens, uses repairs() and state(), and
+/// registers the RPCs of repairs on server().
 #pragma once
 
 #include <string>
@@ -39,11 +39,11 @@ namespace kintsugi::metaserver {
 struct MetaServerStats {
   uint64_t files = 0, directories = 0, stripes = 0;
   size_t servers_alive = 0, servers_suspect = 0, servers_dead = 0;
-  size_t lost_chunks = 0;  ///< reported missing or corrupt by servers and readers
+  size_t lost_chunks = 0;  ///< chunks that servers or readers reported missing or corrupt
   proto::StripeHealth health;
   size_t live_uploads = 0;
   uint64_t quarantined_chunks = 0;
-  bool in_doubt = false;  ///< the metadata is older than chunks beside it
+  bool in_doubt = false;  ///< the metadata is older than chunks of the cluster
 };
 
 class MetaServer {

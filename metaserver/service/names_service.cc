@@ -29,17 +29,19 @@ asio::awaitable<Status> NamesService::reserve_inodes(Context context,
                                                      proto::ReserveInodesResponse& response) {
   sight::Module module{context, kReserve};
   if (request.session() == 0 || state_.sessions.has_to_tell(request.session()))
-    co_return module.finish({Code::kUnavailable, "the session is not known: it has to tell what it holds"});
+    co_return module.finish({Code::kUnavailable, "the session is not known: it must report what it holds"});
   ReservedInodes reserved;
   Status taken = request.count() == 0 ? Status{Code::kInvalidArgument, "no ids are asked for"} : Status{};
   while (taken.ok() && reserved.count < std::min(request.count(), kMaxReserved)) {
     const uint64_t next = state_.inode_ids.next();
-    if (reserved.count > 0 && next != reserved.first + reserved.count) break;  // a range ends here
+    // The range of consecutive ids ends here.
+    if (reserved.count > 0 && next != reserved.first + reserved.count) break;
     const Result<uint64_t> id = state_.inode_ids.take();
     if (!id && reserved.count == 0) taken = id.error();
     if (!id) break;
     if (reserved.count == 0) reserved.first = *id;
-    if (*id != reserved.first + reserved.count) break;  // it is skipped
+    // An id that is not consecutive with the others is never used.
+    if (*id != reserved.first + reserved.count) break;
     ++reserved.count;
   }
   Transaction transaction(state_.store);
@@ -74,7 +76,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
   if (!proto::Attributes::Type_IsValid(request.type()) ||
       request.type() == proto::Attributes::CHARACTER_DEVICE ||
       request.type() == proto::Attributes::BLOCK_DEVICE || request.name().empty())
-    return {Code::kInvalidArgument, "is not made under a lease"};
+    return {Code::kInvalidArgument, "cannot be made under a directory lease"};
   NewInode wanted;
   wanted.type = request.type();
   wanted.mode = request.mode();
@@ -129,7 +131,8 @@ Status NamesService::unlink(Transaction& transaction, const proto::NameChange& c
 
 Status NamesService::set_attributes(Transaction& transaction, const proto::NameChange& change,
                                     const Round& round, Written& written) {
-  if (change.attributes().has_size()) return {Code::kInvalidArgument, "is not changed so under a lease"};
+  if (change.attributes().has_size())
+    return {Code::kInvalidArgument, "cannot be changed in this way under a directory lease"};
   const InodeId id{change.inode()};
   proto::SetAttributesRequest request = change.attributes();
   request.set_inode(id.value);
@@ -209,7 +212,7 @@ Status NamesService::check(const proto::WriteNamesRequest& request) const {
     return {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)};
   // After a start of the metaserver nobody knows who has which lease before they have told.
   if (state_.sessions.has_to_tell(request.session()))
-    return {Code::kUnavailable, "the session is not known: it has to tell what it holds"};
+    return {Code::kUnavailable, "the session is not known: it must report what it holds"};
   return {};
 }
 

@@ -16,16 +16,16 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. `state` must outlive it.
 class NamesService {
  public:
-  static constexpr uint32_t kMaxReserved = 4096;  ///< ids in one call
-  static constexpr int kMaxChanges = 1000;        ///< in one call
+  static constexpr uint32_t kMaxReserved = 4096;  ///< ids reserved in one call
+  static constexpr int kMaxChanges = 1000;        ///< limit for one call
 
   explicit NamesService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
   asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
                                       proto::WriteNamesResponse& response);
-  /// All of the changes as a part of the transaction. Adds the leases that were granted, which are to be given back when it is not
-  /// committed, and the stripes that are freed. An error: it must not be.
+  /// All of the changes as a part of the transaction. Adds the leases that were granted, which are to be given back
+  /// when it is not committed, and the stripes that are freed. An error: it must not be.
   Status write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
                      proto::WriteNamesResponse& response, std::vector<InodeId>& granted, FreedStripes& freed);
 
@@ -35,8 +35,8 @@ class NamesService {
   struct Round {
     uint64_t session = 0;
     std::vector<ReservedInodes> reserved;
-    std::map<InodeId, std::string> policies;  ///< of new files, by directory
-    std::vector<InodeId> granted;             ///< leases
+    std::map<InodeId, std::string> policies;  ///< policy of new files in each directory
+    std::vector<InodeId> granted;             ///< directories whose leases were granted
     FreedStripes freed;
   };
   Status check(const proto::WriteNamesRequest& request) const;

@@ -1,4 +1,4 @@
-/// Whoever has what a metaserver finds lost repaired.
+/// The interface to the party that has lost chunks repaired: the metaserver tells it what it finds lost.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace kintsugi::metaserver {
 
 /// Tells the repair managers what happened (RepairCoordinator); a metaserver without one tells nobody.
 ///
-/// Functions are called on the executor and must only take note: they are called in the middle of RPC handlers. Nothing is told
-/// before it is durable, except what is known in memory only (liveness, lost chunks).
+/// Functions are called on the executor and must only take note: they are called in the middle of RPC handlers.
+/// Nothing is told before it is durable, except what is known in memory only (liveness, lost chunks).
 class RepairHost {
  public:
   virtual ~RepairHost() = default;

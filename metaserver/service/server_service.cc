@@ -16,10 +16,10 @@ constexpr sight::Site kReportChunk{"metaserver.report_chunk"};
 
 /// Chunks of a page of a block report that are compared before others have a turn.
 constexpr int kChunksOfATurn = 750;
-constexpr size_t kMaxDetailBytes = 500;  ///< a reader's words are cut to it
+constexpr size_t kMaxDetailBytes = 500;  ///< a reader's message is cut to this length
 
-/// Says in one line for each disk that this heartbeat is the first to call failed, what becomes of all the chunks on it.
-/// `before` is the heartbeat before this one.
+/// Says in one line for each disk that this heartbeat is the first to call failed, what becomes of all the chunks on
+/// it. `before` is the heartbeat before this one.
 void tell_failed_disks(const std::string& server, const proto::HeartbeatRequest& before,
                        const proto::HeartbeatRequest& now) {
   for (const proto::DiskState& disk : now.disk_states()) {

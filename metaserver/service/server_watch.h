@@ -14,13 +14,13 @@
 namespace kintsugi::metaserver {
 
 /// When the connection of a server's last word ends, the server is called at its own address: one that does not answer
-/// there is suspect from then on (ServerRegistry::suspect), which the next heartbeat takes back. A connection that broke
-/// alone means nothing. Memory: one entry for each server that has a connection.
+/// there is suspect from then on (ServerRegistry::suspect), which the next heartbeat takes back. A connection that
+/// broke alone means nothing. Memory: one entry for each server that has a connection.
 class ServerWatch {
  public:
   static constexpr Duration kCallLimit = std::chrono::milliseconds(500);
-  static constexpr size_t kCallsAtOnce =
-      64;  ///< more wait their turn, up to kTurnLimit; then silence decides
+  /// Calls at a time. Further ones wait up to kTurnLimit; then only missing heartbeats decide.
+  static constexpr size_t kCallsAtOnce = 64;
   static constexpr Duration kTurnLimit = std::chrono::seconds(3);
 
   /// `runtime` and `servers` outlive it.
@@ -41,8 +41,9 @@ class ServerWatch {
   runtime::Clock& clock_;
   rpc::Client client_;
   runtime::Semaphore turns_;
-  std::map<ServerId, uint64_t> last_;  ///< connection of each server's last word, while it is open
-  std::map<uint64_t, std::set<ServerId>> by_connection_;  ///< the same, the other way round
+  /// Connection over which each server last called, while it is open.
+  std::map<ServerId, uint64_t> last_;
+  std::map<uint64_t, std::set<ServerId>> by_connection_;  ///< inverse of `last_`
   runtime::TaskGroup tasks_;
 };
 

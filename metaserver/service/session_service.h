@@ -1,4 +1,5 @@
-/// The RPCs of sessions (common/proto/inode.proto): what clients hold, what they are asked to give back, and their locks.
+/// The RPCs of sessions (common/proto/inode.proto): what clients hold, what they are asked to give back, and their
+/// locks.
 #pragma once
 
 #include "common/rpc/server.h"

@@ -79,7 +79,8 @@ asio::awaitable<Status> TrashService::empty(Context context, const proto::EmptyT
     FreedStripes freed;
     const Status emptied = extract(
         state_.trash.empty(transaction, state_.inodes, request.path(), request.entry(), held, freed), more);
-    if (emptied.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
+    // A removal shrinks usage, so no quota refuses it.
+    if (emptied.ok()) (void)state_.quotas.account(transaction, false);
     const Status done = co_await state_.finish(module.context(), emptied, transaction, std::move(freed));
     if (!done.ok()) co_return module.finish(done);
   }

@@ -1,5 +1,5 @@
-/// The RPCs that change the bytes of files: extents of stripes that a client has written, holes, copies, and what lies elsewhere after a
-/// compaction.
+/// The RPCs that change the bytes of files: extents of stripes that a client has written, holes, copies, and what lies
+/// elsewhere after a compaction.
 #pragma once
 
 #include "common/rpc/server.h"
@@ -10,8 +10,9 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< beside the first
-/// Extents of a file that a write puts or finds in the way, and writes of the store for all its files: beyond these it is done in steps.
+inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< files of one call in addition to the first
+/// Extents of a file that a write puts or finds in the way, and writes of the store for all its files: beyond these it
+/// is done in steps.
 inline constexpr size_t kMaxExtentsOfAWrite = 2 * kMaxExtentsAStep,
                         kMaxWritesOfAWrite = 20 * kMaxExtentsAStep;
 
@@ -28,15 +29,15 @@ class WriteService {
   asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                        proto::CopyExtentsResponse& response);
 
-  /// Of a write that was carried out before: how the files are now.
+  /// The answer to a repeated write that was carried out before: how the files are now.
   asio::awaitable<Status> answer_repeated(Context context, const proto::WriteExtentsRequest& request,
                                           proto::WriteExtentsResponse& response);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
                proto::WriteExtentsResponse& response, WriteEffects& effects);
   /// Attaches the stripes that a request brings along to its upload.
   asio::awaitable<Status> seal_brought(Context context, const proto::WriteExtentsRequest& request);
-  /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its stripes are attached
-  /// to the upload until the last, so that none is lost when the steps end before it.
+  /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its
+  /// stripes are attached to the upload until the last, so that none is lost when the steps end before it.
   asio::awaitable<Status> write_in_steps(Context context, const proto::WriteExtentsRequest& request,
                                          proto::WriteExtentsResponse& response);
   Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,

@@ -34,7 +34,8 @@ proto::FileExtents WriteSteps::next(const Reader& reader) {
     if (inode && extent.length() > 0 && extent.file_offset() + written_ < end)
       part = end_of_step(reader, content_of(InodeId{step.inode()}, *inode), extent.file_offset() + written_,
                          end, room, inode->size());
-    // The part that was written before belongs to the same stripe: it becomes one extent with this one. A hole needs not be made twice.
+    // The part that was written before belongs to the same stripe: it becomes one extent with this one. A hole needs
+    // not be made twice.
     proto::Extent& put = *step.add_extents();
     put = extent;
     if (extent.stripe_id() == 0) put.set_file_offset(extent.file_offset() + written_);

@@ -1,7 +1,9 @@
-/// How a WriteExtents that concerns very many extents is cut into steps, each of which is one transaction of bounded size.
+/// How a WriteExtents that concerns very many extents is cut into steps, each of which is one transaction of bounded
+/// size.
 ///
-/// A step is a prefix of what is written to one of the files: whoever reads meanwhile, or after a crash, sees the first part of the
-/// write and behind it what was there before, as of any write that is not done yet. The last step carries the change out.
+/// A step is a prefix of what is written to one of the files: whoever reads meanwhile, or after a crash, sees the
+/// first part of the write and behind it what was there before, as of any write that is not done yet. The last step
+/// carries the change out.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ class WriteSteps {
 
   /// All files have been written.
   bool done() const { return file_ > request_.more_size(); }
-  int file() const { return file_; }  ///< which of the request's; 0: the first
+  int file() const { return file_; }  ///< index of the request's file; 0: the first
   uint64_t inode() const { return file_ == 0 ? request_.inode() : request_.more(file_ - 1).inode(); }
 
   /// The next step, as a request that writes a part to that file alone; without what concerns all files.
@@ -35,7 +37,7 @@ class WriteSteps {
 
   const proto::WriteExtentsRequest& request_;
   int file_ = 0, extent_ = 0;
-  uint64_t written_ = 0;  ///< bytes of that extent
+  uint64_t written_ = 0;  ///< bytes of extent `extent_` that are written
 };
 
 }  // namespace kintsugi::metaserver

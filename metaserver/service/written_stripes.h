@@ -1,5 +1,5 @@
-/// What follows from stripes that a client has stored: where their chunks are is known at once, and what is missing of them is told
-/// to the repairs.
+/// What follows from stripes that a client has stored: where their chunks are is known at once, and what is missing of
+/// them is told to the repairs.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,9 @@ class WrittenStripes {
   void note_placed(const proto::SealedStripe& sealed);
   void note_placed(const google::protobuf::RepeatedPtrField<proto::SealedStripe>& sealed);
 
-  /// Tells the host what is to be repaired of stripes that are stored: chunks that `missing` names, and those whose server died while
-  /// their stripe was being written. What the metadata placed on it was told as lost at its death, and did not include them yet.
+  /// Tells the host what is to be repaired of stripes that are stored: chunks that `missing` names, and those whose
+  /// server died while their stripe was being written. What the metadata placed on it was told as lost at its death,
+  /// and did not include them yet.
   void report(const google::protobuf::RepeatedPtrField<proto::SealedStripe>& sealed,
               const std::vector<ChunkId>& missing);
   void report(const proto::SealedStripe& sealed, const std::vector<ChunkId>& missing);

@@ -10,7 +10,8 @@ namespace kintsugi::behaviour {
 /// From so many servers on, a change that most of them show is none of one server's.
 inline constexpr size_t kComparable = 3;
 
-/// An alarm that stands: `judged` is what was found of the observation, of the module as `fitted`, which so many servers run.
+/// An alarm that stands: `judged` is what was found of the observation, of the module as `fitted`, which so many
+/// servers run.
 struct StandingAlarm {
   const Module& about;
   const Fitted& fitted;

@@ -57,7 +57,7 @@ ErrorDensity ErrorDensity::of(std::vector<double> errors) {
         std::clamp((error - out.first_) / out.step_, 0.0, static_cast<double>(kPoints - 1)))] += 1;
   const auto reach =
       static_cast<size_t>(std::min(kKernelReach * bandwidth / out.step_ + 1, static_cast<double>(kPoints)));
-  std::vector<double> kernel;  // of the cell that is so many cells away
+  std::vector<double> kernel;  // index: distance in cells; share of the kernel's area in that cell
   for (size_t away = 0; away <= reach; ++away) {
     const double at = static_cast<double>(away) * out.step_ / bandwidth, half = 0.5 * out.step_ / bandwidth;
     kernel.push_back(normal_below(at + half) - normal_below(at - half));

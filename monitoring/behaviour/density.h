@@ -22,13 +22,13 @@ class ErrorDensity {
   double below(double error) const;
   /// The error below which `share` of all area lies.
   double quantile(double share) const;
-  /// Of the area right of the mean, the share that lies between the mean and mean + `distance`: p = D / A of Mitra's figure 3.8b. Not
-  /// below 0; `distance` below 0 counts as 0.
+  /// The share of the area right of the mean that lies between the mean and mean + `distance`: p = D / A of Mitra's
+  /// figure 3.8b. Not below 0; `distance` below 0 counts as 0.
   double share_right_of_mean(double distance) const;
 
  private:
   double mean_ = 0, first_ = 0, step_ = 1;
-  std::vector<double> below_;  ///< at first_ + i · step_
+  std::vector<double> below_;  ///< index i: share of the area below first_ + i · step_
 };
 
 }  // namespace kintsugi::behaviour

@@ -42,7 +42,7 @@ void Detector::add(const Origin& origin, const Module& module,
   }
   Known& known = found->second;
   if (known.about.inputs != module.inputs || known.about.outputs != module.outputs) {
-    known = Known{.about = module};  // another build measures something else
+    known = Known{.about = module};  // another build of the program measures other inputs
   }
   auto server = known.servers.find(origin.process);
   if (server == known.servers.end()) {
@@ -206,7 +206,8 @@ std::vector<proto::Verdict> Detector::alarms(TimePoint now) {
       }
   }
   const auto rejected = benjamini_hochberg(chances, settings_.wrong_alarms);
-  // What servers show while fewer others are seen to be well is a change of the load or of the code, and no server's fault.
+  // What servers show while fewer others are seen to be well is a change of the load or of the code, and no server's
+  // fault.
   std::map<std::pair<Known*, size_t>, std::pair<size_t, size_t>> odd_of;
   const auto odd = [&](size_t i) {
     const Judged& judged = suspects[i].server->judged[suspects[i].observation];

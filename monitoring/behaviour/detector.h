@@ -1,5 +1,5 @@
-/// Watches the executions that are reported of all servers, and says which module behaves on which server unlike what its inputs say.
-/// Not thread-safe; fit() of what due() gives may run in another thread.
+/// Watches the executions that are reported of all servers, and says which module behaves on which server unlike what
+/// its inputs say. Not thread-safe; fit() of what due() gives may run in another thread.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ namespace kintsugi::behaviour {
 struct DetectorSettings {
   LearningSettings learning;
   FeatureSettings features;
-  size_t reservoir = 512;      ///< executions that are kept of one module on one server
-  size_t least_samples = 200;  ///< of all servers, before a model is made
-  size_t most_samples = 4096;  ///< that one model is made of
+  size_t reservoir = 512;      ///< executions of one module on one server that are kept
+  size_t least_samples = 200;  ///< executions on all servers that are needed before a model is made
+  size_t most_samples = 4096;  ///< executions that one model is made of, at most
   Duration refit_every = std::chrono::minutes(10);
   /// What is not seen for so long is forgotten, and so are alarms about it.
   Duration forget_after = std::chrono::minutes(5);
-  double least_factor = 1.3;   ///< executions that take less than this times what is expected raise no alarm
-  double wrong_alarms = 0.01;  ///< the share of alarms raised in one evaluation that may be wrong
-  size_t most_modules = 256;   ///< of further ones nothing is kept
-  size_t most_servers = 1024;  ///< of one module, likewise
+  double least_factor = 1.3;   ///< shorter executions, relative to the expectation, raise no alarm
+  double wrong_alarms = 0.01;  ///< tolerated share of false alarms among those of one evaluation
+  size_t most_modules = 256;   ///< further modules are ignored
+  size_t most_servers = 1024;  ///< further servers of a module are ignored
 };
 
 class Detector {
@@ -40,17 +40,18 @@ class Detector {
   struct Learnt {
     std::string process_kind, region, observation;
     double r2 = 0;
-    bool usable = false;  ///< false: its R² is too low, or no input says anything about it: no detector
+    /// If false there is no detector, because R² is too low or no input says anything about the observation.
+    bool usable = false;
     bool needs_more_inputs = false;
     size_t samples = 0, sections = 0;
-    std::vector<std::string> inputs;  ///< that the model uses
+    std::vector<std::string> inputs;  ///< inputs that the model uses
     std::vector<std::string> duplicates, noise;
   };
 
   explicit Detector(DetectorSettings settings = {}) : settings_(std::move(settings)) {}
 
-  /// Takes in executions of a module on a server. Failed ones and those that have another number of inputs or outputs than the module,
-  /// or numbers that are none, are left out. Each is judged when there is a model.
+  /// Takes in executions of a module on a server. Failed ones and those that have another number of inputs or outputs
+  /// than the module, or numbers that are none, are left out. Each is judged when there is a model.
   void add(const Origin& origin, const Module& module, std::span<const proto::SightSample* const> samples,
            TimePoint now);
 
@@ -63,7 +64,7 @@ class Detector {
   /// The alarms that stand: raised, kept and cleared by what was added until now.
   std::vector<proto::Verdict> alarms(TimePoint now);
   std::vector<Learnt> learnt() const;
-  /// Of the executions judged so far, how many had a probability of being an anomaly in each tenth.
+  /// How many of the executions judged so far had a probability of being an anomaly in each tenth.
   const std::array<uint64_t, 10>& probabilities() const { return probabilities_; }
   size_t modules() const { return modules_.size(); }
 
@@ -77,11 +78,11 @@ class Detector {
   };
   struct Known {
     Module about;
-    std::map<uint64_t, OnServer> servers;  ///< by process
+    std::map<uint64_t, OnServer> servers;  ///< key: process id
     std::optional<Fitted> fitted;
     TimePoint fitted_at{};
     bool fitting = false;
-    std::vector<std::optional<RegionWatch>> watches;  ///< by observation
+    std::vector<std::optional<RegionWatch>> watches;  ///< index: observation
   };
 
   void judge(Known& known, OnServer& server, const Execution& execution, TimePoint now);

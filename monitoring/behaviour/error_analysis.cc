@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kQuintiles = 5;
 constexpr size_t kMicSamples = 128;
-/// Of the values of an input this share at either end does not count as its range: one stray value is no experience.
+/// This share of an input's values at either end does not count as its range: one stray value is no experience.
 constexpr double kStray = 0.005;
 /// Rounds before the first look at whether the errors are stable.
 constexpr size_t kLeastRounds = 10;

@@ -75,7 +75,7 @@ std::optional<Split> find_split(const Samples& samples, size_t input, const FitS
         for (size_t i = cut - step; i < cut; ++i)
           low.noalias() +=
               rows.row(static_cast<Eigen::Index>(i)).transpose() * rows.row(static_cast<Eigen::Index>(i));
-      if (along[order[cut - 1]] == along[order[cut]]) continue;  // equal values are on one side
+      if (along[order[cut - 1]] == along[order[cut]]) continue;  // equal values must be on the same side
       if (const double error = error_left(low) + error_left(all - low); error < best) {
         best = error;
         best_cut = cut;

@@ -13,12 +13,12 @@ namespace kintsugi::behaviour {
 /// What one execution looks like.
 struct Judgement {
   double predicted = 0;
-  double error = 0;     ///< relative, above 0: more or slower than predicted
-  double expected = 0;  ///< the mean size of the error that is to be expected there (E)
-  double beyond = 0;    ///< by how much the error is larger (δ)
-  double probability =
-      0;  ///< that it is an anomaly: the share of normal executions with a smaller error, of those above the mean
-  bool known = true;  ///< false: it lies where nothing can be said; then it is no anomaly
+  double error = 0;     ///< relative error; above 0: more or slower than predicted
+  double expected = 0;  ///< mean size of the error to expect there (E)
+  double beyond = 0;    ///< how much larger the error is than `expected` (δ)
+  /// Probability of an anomaly: the share of the normal executions with errors above the mean whose error is smaller.
+  double probability = 0;
+  bool known = true;  ///< false: nothing can be said there, so it is no anomaly
   std::vector<ExtrapolationErrors::At::Beyond> extrapolated;
 };
 
@@ -28,9 +28,9 @@ Judgement judge(double predicted, double error, const ExtrapolationErrors::At& e
 
 /// The detectors of the text, each applied to the same judgement.
 enum class Variant : uint8_t {
-  kA,        ///< as soon as the error is beyond what is to be expected
-  kB,        ///< when that has a chance below 10 %
-  kFixed10,  ///< when the error is above 10 % of the prediction, and so on: the baselines
+  kA,        ///< anomaly: the error is greater than expected
+  kB,        ///< anomaly: `probability` is above 0.9
+  kFixed10,  ///< anomaly: the error exceeds 10 % of the prediction; a baseline, like those below
   kFixed50,
   kFixed100,
 };
@@ -42,7 +42,8 @@ double binomial_tail(size_t found, size_t of, double chance);
 /// Which hypotheses are rejected when at most `share` of those that are should be wrong (Benjamini and Hochberg 1995).
 std::vector<bool> benjamini_hochberg(std::span<const double> p_values, double share);
 
-/// The last executions of one module on one server, and whether there is something wrong with them: several are far off, or most are off.
+/// The last executions of one module on one server, and whether there is something wrong with them: several are far
+/// off, or most are off.
 class RecentExecutions {
  public:
   static constexpr size_t kRemembered = 20;
@@ -62,7 +63,7 @@ class RecentExecutions {
   size_t off() const { return static_cast<size_t>(__builtin_popcount(off_)); }
   bool enough() const { return far() >= kFarNeeded || off() >= kOffNeeded; }
   bool calm() const { return far() <= kFarCleared && off() <= kOffCleared; }
-  /// That normal executions look like this or worse, when each is far off, or off, with these chances.
+  /// The probability that normal executions look like this or worse, when each is far off, or off, with these chances.
   double chance(double far_chance, double off_chance) const;
 
  private:

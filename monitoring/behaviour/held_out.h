@@ -10,9 +10,9 @@
 namespace kintsugi::behaviour {
 
 struct Folds {
-  std::vector<std::vector<Eigen::Index>> members;  ///< executions, by part
-  std::vector<Eigen::MatrixXd> rows;               ///< of them, by part
-  std::vector<Moments> moments;                    ///< by part
+  std::vector<std::vector<Eigen::Index>> members;  ///< index: fold; the executions in it
+  std::vector<Eigen::MatrixXd> rows;               ///< index: fold; rows of its executions
+  std::vector<Moments> moments;                    ///< index: fold
   Moments all;
 
   /// At most `parts`, drawn by the seed. REQUIRES: a row, a target and a weight for each execution.
@@ -23,8 +23,8 @@ struct Folds {
 };
 
 struct HeldOut {
-  std::vector<std::vector<Line>> lines;       ///< by the part that is left out, and penalty
-  std::vector<std::vector<double>> residues;  ///< mean squares in that part, by penalty and part
+  std::vector<std::vector<Line>> lines;       ///< index: the fold that is left out, then the penalty
+  std::vector<std::vector<double>> residues;  ///< mean squares in a fold; index: penalty, then fold
 
   /// `sparing`: the terms that a penalty keeps are fitted again without it.
   HeldOut(const Folds& folds, const std::vector<double>& penalties, bool sparing);

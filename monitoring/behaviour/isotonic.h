@@ -11,12 +11,15 @@ namespace kintsugi::behaviour {
 class ErrorByDistance {
  public:
   enum class Shape {
-    kQuadratic,  ///< the text's: a parabola by least squares, which may fall again far away
-    kRising,  ///< isotonic regression, never falling; beyond the last point it goes on as steeply as it rose over the far half
+    /// As in the thesis: a parabola fitted by least squares, which may fall again far away.
+    kQuadratic,
+    /// Isotonic regression, which never falls. Beyond the last point it continues with the slope of its far half.
+    kRising,
   };
   ErrorByDistance() = default;
-  /// `pairs` of (distance, error's size), in any order. Without any the error is 0 everywhere. The rising curve follows the medians of groups of pairs, times
-  /// `mean_to_median`: a single execution of a heavy tail would lift the mean of its group, and with it everything beyond.
+  /// `pairs` of (distance, error's size), in any order. Without any the error is 0 everywhere. The rising curve
+  /// follows the medians of groups of pairs, times `mean_to_median`: a single execution of a heavy tail would lift the
+  /// mean of its group, and with it everything beyond.
   ErrorByDistance(std::vector<std::pair<double, double>> pairs, Shape shape, double mean_to_median = 1);
 
   /// Not below 0.
@@ -26,9 +29,10 @@ class ErrorByDistance {
  private:
   Shape shape_ = Shape::kRising;
   bool empty_ = true;
-  std::array<double, 3> parabola_{};               ///< by power
-  std::vector<std::pair<double, double>> points_;  ///< of the rising curve; linear between them
-  double slope_ = 0;                               ///< beyond the last of them
+  std::array<double, 3> parabola_{};  ///< coefficients by power
+  /// Points of the rising curve, which is linear between them.
+  std::vector<std::pair<double, double>> points_;
+  double slope_ = 0;  ///< slope beyond the last point
 };
 
 /// The non-decreasing sequence nearest to `values` in squares (pool adjacent violators). `weights` are above 0.

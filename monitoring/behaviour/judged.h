@@ -19,8 +19,8 @@ struct Odd {
 
 struct Judged {
   RecentExecutions recent;
-  std::deque<Odd> odd;             ///< the newest ones
-  std::optional<TimePoint> since;  ///< an alarm stands
+  std::deque<Odd> odd;             ///< most recent entries only
+  std::optional<TimePoint> since;  ///< when the current alarm was raised; none: there is no alarm
   TimePoint first_odd{};
 
   /// How much more than expected the odd ones have, in the middle.

@@ -120,7 +120,7 @@ Line Lasso::over(const std::vector<Eigen::Index>& chosen) const {
     right(a) = with_target_(chosen[a]);
     for (Eigen::Index b = 0; b < count; ++b)
       matrix(a, b) = correlation_(chosen[a], chosen[b]);
-    matrix(a, a) += 1e-9;  // terms may be collinear
+    matrix(a, a) += 1e-9;  // regularisation, because terms may be collinear
   }
   Line line;
   line.coefficients = Eigen::VectorXd::Zero(beta_.size());

@@ -1,4 +1,5 @@
-/// Least squares with a penalty on the sum of the coefficients' magnitudes (Tibshirani 1996), by coordinate descent. Pure.
+/// Least squares with a penalty on the sum of the coefficients' magnitudes (Tibshirani 1996), by coordinate descent.
+/// Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +9,13 @@
 
 namespace kintsugi::behaviour {
 
-/// Sums of products of rows [terms…, target], from which any fit follows: sums of two sets of rows add, and one set may be taken from another.
+/// Sums of products of rows [terms…, target], from which any fit follows: sums of two sets of rows add, and one set
+/// may be taken from another.
 class Moments {
  public:
   explicit Moments(size_t terms = 0);
-  /// Adds rows, each of which counts as its weight says. REQUIRES: `terms` has terms() columns, and as many rows as the others.
+  /// Adds rows, each of which counts as its weight says. REQUIRES: `terms` has terms() columns, and as many rows as
+  /// the others.
   void add(const Eigen::Ref<const Eigen::MatrixXd>& terms, const Eigen::Ref<const Eigen::VectorXd>& target,
            const Eigen::Ref<const Eigen::VectorXd>& weights);
   /// The same, each row once.
@@ -23,11 +26,11 @@ class Moments {
   size_t terms() const { return static_cast<size_t>(sums_.rows()) - 2; }
   /// The sum of the weights.
   double rows() const { return sums_(0, 0); }
-  /// Of the products of [1, terms…, target].
+  /// The sums of the products of [1, terms…, target].
   const Eigen::MatrixXd& sums() const { return sums_; }
-  /// Of the target about its mean.
+  /// The sum of squares of the target about its mean.
   double total_squares() const;
-  /// Of target − (intercept + terms · coefficients).
+  /// The sum of squares of target − (intercept + terms · coefficients).
   double residual_squares(const Eigen::VectorXd& coefficients, double intercept) const;
 
  private:
@@ -35,7 +38,7 @@ class Moments {
 };
 
 struct Line {
-  Eigen::VectorXd coefficients;  ///< of the terms as they are, not of standardised ones
+  Eigen::VectorXd coefficients;  ///< for the original terms, not for the standardised ones
   double intercept = 0;
 };
 
@@ -55,7 +58,7 @@ class Lasso {
   Line over(const std::vector<Eigen::Index>& terms) const;
 
  private:
-  Eigen::MatrixXd correlation_;  ///< of the terms, over n
+  Eigen::MatrixXd correlation_;  ///< correlation matrix of the terms, divided by n
   Eigen::VectorXd with_target_, mean_, scale_, beta_;
   double target_mean_, largest_penalty_;
 };

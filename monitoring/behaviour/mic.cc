@@ -21,7 +21,8 @@ std::vector<size_t> order_of(std::span<const double> values) {
   return order;
 }
 
-/// The row of every point when rows hold about equal shares of the points and equal values share a row. Returns how many rows came of it.
+/// The row of every point when rows hold about equal shares of the points and equal values share a row. Returns how
+/// many rows came of it.
 size_t equal_rows(std::span<const double> y, const std::vector<size_t>& order, size_t rows,
                   std::vector<uint32_t>& row_of) {
   const size_t n = y.size();
@@ -65,7 +66,7 @@ std::vector<size_t> clump_ends(std::span<const double> x, const std::vector<size
     i = end;
   }
   if (ends.size() <= at_most) return ends;
-  std::vector<size_t> merged;  // clumps of clumps, of about equal size
+  std::vector<size_t> merged;  // superclumps: neighbouring clumps, merged to about equal size
   size_t begin = 0;
   for (size_t i = 0; i < ends.size(); ++i) {
     const size_t left = at_most - merged.size();
@@ -100,7 +101,7 @@ std::vector<double> best_columns(const std::vector<size_t>& ends, const std::vec
         sum += count_log_count[cumulative[t * rows + r] - cumulative[s * rows + r]];
       gain[t * (clumps + 1) + s] = sum;
     }
-  double row_entropy = 0;  // times n
+  double row_entropy = 0;  // entropy times n
   for (size_t r = 0; r < rows; ++r)
     row_entropy -= count_log_count[cumulative[clumps * rows + r]];
   row_entropy += count_log_count[n];

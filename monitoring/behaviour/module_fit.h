@@ -1,4 +1,5 @@
-/// Makes the models of one module from its executions on all servers: what is common to them, and how much slower each server is as a rule.
+/// Makes the models of one module from its executions on all servers: what is common to them, and how much slower each
+/// server is as a rule.
 #pragma once
 
 #include <map>
@@ -16,9 +17,9 @@ namespace kintsugi::behaviour {
 struct FitJob {
   uint64_t module = 0;
   Module about;
-  std::vector<std::vector<double>> inputs, observed;  ///< by column
+  std::vector<std::vector<double>> inputs, observed;  ///< index: column, then execution
   std::vector<std::string> servers;
-  std::vector<size_t> server_of;  ///< by execution, a number in `servers`
+  std::vector<size_t> server_of;  ///< index: execution; position of its server in `servers`
   LearningSettings learning;
   FeatureSettings features;
 };
@@ -28,9 +29,9 @@ struct Fitted {
   uint64_t module = 0;
   Features features;
   struct Observation {
-    std::optional<ObservationModel> model;  ///< absent: nothing says anything about it
-    std::map<std::string, double> factors;  ///< of servers: how much slower than the model they are as a rule
-    double deviation = 0;                   ///< of log2(actual / predicted)
+    std::optional<ObservationModel> model;  ///< none: no input says anything about the observation
+    std::map<std::string, double> factors;  ///< key: server; how much slower than the model it usually is
+    double deviation = 0;                   ///< standard deviation of log2(actual / predicted)
   };
   std::vector<Observation> observations;
 };

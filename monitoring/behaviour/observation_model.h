@@ -16,7 +16,8 @@ struct LearningSettings {
   ErrorSettings errors;
   /// Only more, or slower, than predicted is an anomaly. The text takes both.
   bool more_only = true;
-  /// Outside of what was learnt, an error that a form makes which fits as well inside is to be expected. The text knows one form only.
+  /// Outside of what was learnt, an error that a form makes which fits as well inside is to be expected. The text
+  /// knows one form only.
   bool rivals_count = true;
 
   static LearningSettings text() {
@@ -42,19 +43,20 @@ class ObservationModel {
   const Estimator& estimator() const { return *estimator_; }
   size_t learnt_from() const { return learnt_from_; }
 
-  /// `factor`: how much slower than the others the server is that this ran on, as a rule; predictions are multiplied by it.
+  /// `factor`: how much slower than the others the server is that this ran on, as a rule; predictions are multiplied
+  /// by it.
   Judgement judge(std::span<const double> inputs, double actual, double factor = 1) const;
   /// Where `share` of all executions with these inputs lie.
   Interval interval(std::span<const double> inputs, double share, double factor = 1) const;
-  /// Our rule for alarms. Far: an error that one normal execution of a thousand has, or the least share that the samples can tell;
-  /// off: that one of twenty has. The chances say which shares they are.
+  /// Our rule for alarms. Far: an error that one normal execution of a thousand has, or the least share that the
+  /// samples can tell; off: that one of twenty has. The chances say which shares they are.
   bool is_far(const Judgement& judgement) const { return exceeds(judgement, far_error_); }
   bool is_off(const Judgement& judgement) const { return exceeds(judgement, off_error_); }
   double far_chance() const { return far_chance_; }
   double off_chance() const { return off_chance_; }
   double inside_error() const { return inside_error_; }
   const ErrorDensity& inside() const { return *inside_; }
-  /// Of the inputs it learnt from.
+  /// The inputs it learnt from.
   const std::vector<Range>& ranges() const { return beyond_.ranges(); }
   /// With a section of its own for what lies in [low, high] of an input. How errors are distributed is kept.
   ObservationModel with_region(size_t input, double low, double high, const Samples& samples) const;

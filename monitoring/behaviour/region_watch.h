@@ -14,30 +14,31 @@
 
 namespace kintsugi::behaviour {
 
-/// Successive executions in one region of an input that are all off to the same side make it a candidate, and when enough have come, it
-/// gets an estimator of its own.
+/// Successive executions in one region of an input that are all off to the same side make it a candidate, and when
+/// enough have come, it gets an estimator of its own.
 class RegionWatch {
  public:
   static constexpr size_t kSuccessive = 10;
   static constexpr size_t kEnough = 30;
-  static constexpr size_t kMostKept = 120;  ///< executions of one candidate; then it begins anew
+  static constexpr size_t kMostKept = 120;  ///< executions of one candidate; beyond this it begins anew
   static constexpr double kDeviations = 3;
 
   struct Found {
     size_t input;
-    double low, high;  ///< of the executions that are off
+    double low, high;  ///< range of the input among the deviating executions
     Samples samples;
   };
 
   /// `ranges` of the inputs that the model learnt from.
   explicit RegionWatch(std::vector<Range> ranges);
-  /// `residual` of the execution in standard deviations of the model's. `server` is any number for who executed: what a single one does is
-  /// its own affair and no law, so a region needs two of them, each with a quarter of the executions. Returns a region when it has become ripe; its count begins anew then.
+  /// `residual` of the execution in standard deviations of the model's. `server` is any number for who executed: what
+  /// a single one does is its own affair and no law, so a region needs two of them, each with a quarter of the
+  /// executions. Returns a region when it has become ripe; its count begins anew then.
   std::optional<Found> add(std::span<const double> inputs, double observed, double residual, uint64_t server);
   size_t candidates() const;
 
  private:
-  static constexpr size_t kRegions = 10;  ///< eight within the range, one on either side
+  static constexpr size_t kRegions = 10;  ///< eight regions within the range, and one on either side
   struct Region {
     int side = 0;
     size_t run = 0;

@@ -13,8 +13,9 @@ struct Execution {
   std::vector<double> inputs, observed;
 };
 
-/// Executions are kept by the octave of their size. When all places are taken, a newcomer takes that of a random one of the octave that has
-/// most. Old ones fade: a full octave forgets as if it had seen at most four times what it holds.
+/// Executions are kept by the octave of their size. When all places are taken, a newcomer takes that of a random one
+/// of the octave that has most. Old ones fade: a full octave forgets as if it had seen at most four times what it
+/// holds.
 class Reservoir {
  public:
   explicit Reservoir(size_t places, uint64_t seed) : places_(places), draws_(seed) {}
@@ -24,7 +25,7 @@ class Reservoir {
 
  private:
   struct Octave {
-    std::vector<size_t> members;  ///< places in executions_
+    std::vector<size_t> members;  ///< indexes into executions_
     uint64_t seen = 0;
   };
   size_t places_;

@@ -8,8 +8,8 @@
 namespace kintsugi::behaviour {
 
 struct Samples {
-  std::vector<std::vector<double>>
-      inputs;  ///< by input, then by execution; every column is as long as `observed`
+  /// Index: input, then execution; each column is as long as `observed`.
+  std::vector<std::vector<double>> inputs;
   std::vector<double> observed;
 
   size_t size() const { return observed.size(); }

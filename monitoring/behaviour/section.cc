@@ -11,8 +11,8 @@ namespace {
 
 /// Inputs that span less than this are not taken by their logarithm.
 constexpr double kWideSpan = 4;
-/// How many standard errors of the difference the errors of one fit may be larger than those of the best one, on the same executions, so that it
-/// still counts as good: of another penalty, and of another form.
+/// How many standard errors of the difference the errors of one fit may be larger than those of the best one, on the
+/// same executions, so that it still counts as good: of another penalty, and of another form.
 constexpr double kPenaltiesApart = 2, kFormsApart = 3;
 /// In robust fits an execution further than this many robust deviations away counts less.
 constexpr double kFar = 2.5;
@@ -26,9 +26,10 @@ double error_of(double actual, double predicted, bool relative) {
   return std::log2(actual) - std::log2(predicted);
 }
 
-/// Which of several fits are as good as the best of them, by their out-of-fold errors of the same executions. They are compared execution by
-/// execution, so that what no fit can foresee counts for none. An error beyond the usual, of which `deviation` is the robust deviation, counts as the
-/// usual one: the heavy tail would be most of the squares else, and hide that a fit misses the law.
+/// Which of several fits are as good as the best of them, by their out-of-fold errors of the same executions. They are
+/// compared execution by execution, so that what no fit can foresee counts for none. An error beyond the usual, of
+/// which `deviation` is the robust deviation, counts as the usual one: the heavy tail would be most of the squares
+/// else, and hide that a fit misses the law.
 std::vector<bool> as_good(std::vector<std::vector<double>> errors, double deviation, double apart) {
   const double most = deviation > 0 ? kFar * deviation : std::numeric_limits<double>::infinity();
   std::vector<double> losses;

@@ -16,56 +16,58 @@ namespace kintsugi::behaviour {
 
 /// What the polynomial is fitted to. Times are judged by relative errors, so those are what ours makes small.
 enum class Target : uint8_t {
-  kPlain,     ///< the observation: the text's
-  kLog,       ///< its logarithm
-  kRelative,  ///< the observation, every execution weighted by one over its size squared
+  kPlain,     ///< predicts the observation, as in the thesis
+  kLog,       ///< predicts the logarithm of the observation
+  kRelative,  ///< predicts the observation; executions are weighted by one over its square
 };
 
 struct FitSettings {
   uint32_t degree = 3;
   uint32_t folds = 3;
   size_t penalties = 50;
-  /// The largest penalty whose errors are within two standard errors of the best one's, execution by execution, instead of the best one; and the
-  /// chosen terms are fitted again without the penalty.
+  /// The largest penalty whose errors are within two standard errors of the best one's, execution by execution,
+  /// instead of the best one; and the chosen terms are fitted again without the penalty.
   bool sparing = true;
-  /// Kinds of target and degree are tried one after the other, and inputs also by their logarithm. False: kPlain, `degree`, inputs as they are.
+  /// Kinds of target and degree are tried one after the other, and inputs also by their logarithm. False: kPlain,
+  /// `degree`, inputs as they are.
   bool choose_form = true;
   /// Executions far from the others count less.
   bool robust = true;
-  double least_r2 = 0.8;    ///< out of fold: a worse model is no detector
-  size_t split_depth = 3;   ///< discontinuities after one another
-  size_t least_side = 30;   ///< executions on each side of a discontinuity
-  double split_gain = 0.3;  ///< a discontinuity takes away at least this share of the squared error
+  double least_r2 = 0.8;    ///< R² out of fold; a worse model makes no detector
+  size_t split_depth = 3;   ///< discontinuities below one another
+  size_t least_side = 30;   ///< executions needed on each side of a discontinuity
+  double split_gain = 0.3;  ///< share of the squared error that a discontinuity must remove
   uint64_t seed = 1;
 
   static FitSettings text() { return {.sparing = false, .choose_form = false, .robust = false}; }
 };
 
-/// The terms of all products of up to `degree` of `features` factors, the constant left out: C(features + degree, degree) − 1 of them. Each is
-/// the list of its factors.
+/// The terms of all products of up to `degree` of `features` factors, the constant left out: C(features + degree,
+/// degree) − 1 of them. Each is the list of its factors.
 std::vector<std::vector<uint32_t>> polynomial_terms(size_t features, uint32_t degree);
 
 class Section {
  public:
   struct Form {
     Target target = Target::kPlain;
-    bool log_inputs = false;  ///< of those inputs that span more than two octaves
+    bool log_inputs = false;  ///< logarithms are taken of inputs that span more than two octaves
     uint32_t degree = 3;
-    /// Outside of what was learnt it may grow by orders of magnitude that nothing inside speaks for. Only what no other form fits is taken for
-    /// such a law.
+    /// Outside of what was learnt it may grow by orders of magnitude that nothing inside speaks for. Only what no
+    /// other form fits is taken for such a law.
     bool steep() const { return target == Target::kLog && (degree > 2 || !log_inputs); }
     bool operator==(const Form&) const = default;
   };
 
-  /// The simplest of the forms that fit as well as the best one, those that are not steep before those that are. REQUIRES: samples not empty, no NaN.
+  /// The simplest of the forms that fit as well as the best one, those that are not steep before those that are.
+  /// REQUIRES: samples not empty, no NaN.
   static Section fit(const Samples& samples, const FitSettings& settings);
-  /// Of the same form and penalty, to other samples.
+  /// A section of the same form and penalty, fitted to other samples.
   Section refit(const Samples& samples) const;
 
   /// In the observation's own unit. REQUIRES: as many inputs as were fitted.
   double predict(std::span<const double> inputs) const;
-  /// How much more, relatively, another form expects that fits what was learnt as well: inside, a term that is missing may be as small as the noise, and
-  /// outside it is not. 0: no other one expects more.
+  /// How much more, relatively, another form expects that fits what was learnt as well: inside, a term that is missing
+  /// may be as small as the noise, and outside it is not. 0: no other one expects more.
   double disagreement(std::span<const double> inputs) const;
   const Form& form() const { return form_; }
   size_t terms_used() const;
@@ -92,7 +94,7 @@ class Section {
   std::vector<double> centre_, scale_;
   std::vector<std::vector<uint32_t>> terms_;
   Line line_;
-  std::shared_ptr<const std::vector<Section>> rivals_;  ///< null: none
+  std::shared_ptr<const std::vector<Section>> rivals_;  ///< forms that fit about as well; null: none
 };
 
 /// True when relative errors make sense: every observation is above 0.

@@ -1,6 +1,6 @@
-/// Parties of the cluster that are known, and of which nothing is heard: the metaserver, the chunkservers that it knows, and a repair
-/// manager, which every cluster needs. Nobody has to wait for them, and they need not have reported to this monitor before: it may have
-/// been started later than they died.
+/// Parties of the cluster that are known, and of which nothing is heard: the metaserver, the chunkservers that it
+/// knows, and a repair manager, which every cluster needs. Nobody has to wait for them, and they need not have
+/// reported to this monitor before: it may have been started later than they died.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ class AbsenceDetector final : public Detector {
   static constexpr uint64_t kMetaserver = 0;
   static constexpr uint64_t kRepairManagers = ~uint64_t{0};
 
-  std::map<uint64_t, TimePoint> since_;     ///< when a party was found absent first, by server id
-  std::set<uint64_t> processes_, servers_;  ///< that other detectors call silent in this round
+  std::map<uint64_t, TimePoint> since_;     ///< key: server id; when the party was first found absent
+  std::set<uint64_t> processes_, servers_;  ///< parties that other detectors call silent in this round
 };
 
 }  // namespace kintsugi::monitoring

@@ -6,9 +6,10 @@
 namespace kintsugi::monitoring {
 namespace {
 
-/// Who lacked a processor in this time took longer than inputs say, for a reason that is none of theirs.
+/// A process that lacked a processor in this time took longer than its inputs explain, for a reason outside of its
+/// code.
 constexpr Duration kLately = std::chrono::seconds(15);
-constexpr double kLateShare = 0.1;  ///< of the time that it had something to do
+constexpr double kLateShare = 0.1;  ///< share of the time in which it had something to do
 constexpr Duration kForget = std::chrono::minutes(1);
 
 behaviour::DetectorSettings settings() {
@@ -51,7 +52,7 @@ void BehaviourDetector::report_came(const model::ProcessView& view, const proto:
   asked.sites.clear();
   if (arrived >= asked.next) {
     asked.next = arrived + kAsk;
-    std::set<std::string> sites;  // only those that say what they work on
+    std::set<std::string> sites;  // only the sites that record inputs
     for (const auto& [id, path] : view.paths())
       if (path.inputs_size() > 0 && sites.size() < kMostSites) sites.insert(path.site());
     asked.sites.assign(sites.begin(), sites.end());

@@ -1,5 +1,5 @@
-/// Executions of regions against what their inputs say, of all servers: Guardian in a live cluster. Its alarms are unsure and masked: nobody is held up
-/// by an execution that ends, however long it took.
+/// Executions of regions against what their inputs say, of all servers: Guardian in a live cluster. Its alarms are
+/// unsure and masked: nobody is held up by an execution that ends, however long it took.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@ namespace kintsugi::monitoring {
 
 class BehaviourDetector final : public Detector {
  public:
-  /// A process is asked for its latest executions so often: they are a sample, and a report with them is some kilobytes larger.
+  /// A process is asked for its latest executions so often: they are a sample, and a report with them is some
+  /// kilobytes larger.
   static constexpr Duration kAsk = std::chrono::seconds(10);
   /// Between two models that are fitted, since that takes the monitor's only thread for a while.
   static constexpr Duration kFit = std::chrono::seconds(5);
@@ -31,13 +32,13 @@ class BehaviourDetector final : public Detector {
  private:
   struct Asked {
     TimePoint next{};
-    std::vector<std::string> sites;  ///< that are asked for with the answer to this report
+    std::vector<std::string> sites;  ///< sites that the answer to the process's report asks for
     TimePoint seen{};
   };
 
   behaviour::Detector detector_;
   progress::ProcessorShares shares_;
-  std::map<uint64_t, Asked> asked_;  ///< by process
+  std::map<uint64_t, Asked> asked_;  ///< key: process id
   TimePoint fitted_{};
 };
 

@@ -56,7 +56,7 @@ asio::awaitable<Status> ClusterWatch::turn() {
   proto::RegisterMonitorResponse lease;
   const Status registered = co_await call(rpc::Method::kRegisterMonitor, request_, lease);
   if (registered.code() == Code::kConflict && !replaced_)
-    log::warning("{}: nobody asks this one any more", registered.message());
+    log::warning("{}: this monitor is no longer asked", registered.message());
   replaced_ = registered.code() == Code::kConflict;
   if (!registered.ok() && !replaced_) co_return registered.with_context("register");
   proto::ListServersResponse servers;

@@ -16,12 +16,13 @@
 
 namespace kintsugi::monitoring {
 
-/// Says every second that the monitor lives, and asks which servers there are and what is being repaired. While the metaserver does
-/// not answer, what it said last is what is known.
+/// Says every second that the monitor lives, and asks which servers there are and what is being repaired. While the
+/// metaserver does not answer, what it said last is what is known.
 class ClusterWatch {
  public:
   static constexpr Duration kPoll = std::chrono::seconds(1);
-  static constexpr Duration kFirstPoll = std::chrono::milliseconds(200);  ///< until the metaserver answers
+  /// Used until the metaserver has answered once.
+  static constexpr Duration kFirstPoll = std::chrono::milliseconds(200);
   static constexpr Duration kCallLimit = std::chrono::seconds(1);
 
   /// `client` outlives it. `monitor_id`: random at each start.

@@ -138,7 +138,7 @@ class RepairDocuments {
   const Monitor& monitor_;
   const model::Snapshot snapshot_;
   std::map<uint64_t, std::string> names_;
-  std::map<uint64_t, const model::ProcessView*> processes_;  ///< by server
+  std::map<uint64_t, const model::ProcessView*> processes_;  ///< key: server id
 };
 
 }  // namespace
@@ -344,7 +344,8 @@ std::string ConsoleApi::devices() const {
     DeviceTrend trend;
   };
   std::vector<Row> rows;
-  std::map<std::pair<std::string, bool>, std::vector<double>> latencies;  // of a kind
+  // Key: kind of device; latencies of the devices of that kind.
+  std::map<std::pair<std::string, bool>, std::vector<double>> latencies;
   for (const auto& view : snapshot.processes) {
     for (const proto::SightDevice& device : view->last().devices()) {
       const DeviceTrend* trend = monitor_.trends().device(view->process(), device.peer(), device.name());

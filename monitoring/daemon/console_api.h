@@ -13,19 +13,19 @@ namespace kintsugi::monitoring {
 /// command line tool, those of processes of 16 hexadecimal ones. Times are in seconds, rates in bytes per second.
 class ConsoleApi {
  public:
-  static constexpr size_t kMostRows = 1000;    ///< of a list
-  static constexpr size_t kMostHistory = 200;  ///< the newest
-  static constexpr Duration kRegionsFresh =
-      std::chrono::seconds(5);  ///< so long a list of regions is shown again
+  static constexpr size_t kMostRows = 1000;    ///< rows of one list
+  static constexpr size_t kMostHistory = 200;  ///< the most recent alarms
+  /// A list of regions is recomputed when it is older than this.
+  static constexpr Duration kRegionsFresh = std::chrono::seconds(5);
 
   /// `monitor` outlives it.
   explicit ConsoleApi(const Monitor& monitor) : monitor_(monitor) {}
 
-  std::string overview() const;   ///< who reports, what stands, whether the metaserver answers
+  std::string overview() const;   ///< reporting processes, open alarms, and whether the metaserver answers
   std::string servers() const;    ///< all chunkservers that the metaserver knows, with their health
   std::string processes() const;  ///< all processes that report
-  std::string alarms() const;     ///< those that stand, and those that were cleared
-  std::string repairs() const;    ///< those that run, with the edges of their trees and the rates on them
+  std::string alarms() const;     ///< open and cleared alarms
+  std::string repairs() const;    ///< running repairs, with the edges of their trees and the rates on them
   std::string devices() const;    ///< disks and peers, compared with others of their kind
   std::string regions();          ///< regions of code, and how long they take
 
@@ -33,7 +33,7 @@ class ConsoleApi {
   nlohmann::ordered_json parts(const model::Snapshot& snapshot) const;
 
   const Monitor& monitor_;
-  std::string regions_;  ///< the last document of regions()
+  std::string regions_;  ///< latest document of regions()
   TimePoint regions_at_{};
 };
 

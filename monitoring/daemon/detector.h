@@ -26,8 +26,8 @@ class Detector {
   virtual bool wants_everything(uint64_t /*process*/) const { return false; }
   /// Sites whose finished executions a process has to report.
   virtual std::vector<std::string> wants_samples_of(uint64_t /*process*/) const { return {}; }
-  /// A report of a process was taken in: for detectors of samples, which the view does not keep. `view` knows what the report's ids
-  /// mean.
+  /// A report of a process was taken in: for detectors of samples, which the view does not keep. `view` knows what the
+  /// report's ids mean.
   virtual void report_came(const model::ProcessView& /*view*/, const proto::SightReport& /*report*/,
                            TimePoint /*arrived*/) {}
 };

@@ -9,7 +9,7 @@
 namespace kintsugi::monitoring {
 namespace {
 
-/// Who holds everybody up.
+/// Finds the culprits that hold operations up.
 class ProgressDetector final : public Detector {
  public:
   std::string_view name() const override { return "progress"; }

@@ -11,7 +11,7 @@
 namespace kintsugi::monitoring {
 namespace {
 
-constexpr size_t kMostProcesses = 1000;  ///< of which metrics tell
+constexpr size_t kMostProcesses = 1000;  ///< processes that the metrics include
 
 /// What stands and who reports: series that come and go.
 class MonitorCollectable final : public prometheus::Collectable {

@@ -109,7 +109,8 @@ void Monitor::round() {
   intake_.forget();
   const TimePoint now = runtime_.clock.now();
   if (now - std::exchange(last_round_at_, now) >= kStoodStill) {
-    log::warning("this process stood still: nothing is concluded for {} s", to_seconds(kListenAgain));
+    log::warning("this process did not run for some seconds: the monitor draws no conclusions for {} s",
+                 to_seconds(kListenAgain));
     listens_until_ = now + kListenAgain;
   }
   if (now < listens_until_) return;

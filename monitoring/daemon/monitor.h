@@ -26,41 +26,43 @@ namespace kintsugi::monitoring {
 struct MonitorOptions {
   runtime::Endpoint listen{"127.0.0.1", 0};
   runtime::Endpoint metaserver;
-  std::string advertise;     ///< host by which others reach this daemon; empty: that of listen
-  std::string http_address;  ///< of the console; empty: it is served nowhere
-  std::string data_dir;      ///< alarms and snapshots are kept there
+  std::string advertise;     ///< host at which others reach this daemon; empty: the host of `listen`
+  std::string http_address;  ///< address of the console; empty: there is no console
+  std::string data_dir;      ///< where alarms and snapshots are kept
   uint64_t history_bytes = 16 << 20;
   uint64_t snapshot_bytes = 256 << 20;
   /// A snapshot is kept so often while nothing is wrong; while an alarm stands, and for kAfterAlarm, each second.
   Duration snapshot_interval = std::chrono::seconds(10);
-  bool behaviour = false;  ///< executions are judged by what their inputs say, too
-  std::string
-      trace_collector;  ///< "http://host:port/v1/traces", told to all processes; empty: traces are sent nowhere
-  double trace_share = 0.01;  ///< of all traces
+  bool behaviour = false;  ///< executions are also compared with what their inputs predict
+  /// URL "http://host:port/v1/traces", which all processes are told; empty: traces are sent nowhere.
+  std::string trace_collector;
+  double trace_share = 0.01;  ///< share of all traces that is sent
   TraceRecorder* recorder = nullptr;
 };
 
-/// Nobody depends on it: when it dies, processes keep looking for another one, and the metaserver answers in its place as far as
-/// heartbeats tell.
+/// Nobody depends on it: when it dies, processes keep looking for another one, and the metaserver answers in its place
+/// as far as heartbeats tell.
 class Monitor {
  public:
   static constexpr Duration kRound = std::chrono::seconds(1);
   static constexpr Duration kAfterAlarm = std::chrono::seconds(5);
-  /// A round that comes so late means that this process stood still itself: whatever was not heard meanwhile says nothing.
+  /// A round that comes so late means that this process stood still itself: whatever was not heard meanwhile says
+  /// nothing.
   static constexpr Duration kStoodStill = std::chrono::seconds(3);
-  static constexpr Duration kListenAgain =
-      std::chrono::seconds(5);  ///< until every process has reported anew
-  // Of one answer, which has to fit into a frame.
+  /// After a standstill, nothing is judged until every process has had this time to report again.
+  static constexpr Duration kListenAgain = std::chrono::seconds(5);
+  // Limits of one answer, which has to fit into a frame.
   static constexpr int kMostProcessLines = 1000;
   static constexpr size_t kMostVerdictBytes = 768 << 10;
-  static constexpr size_t kMostWaitingRecords = 1024, kMostWaitingSnapshots = 4;  ///< for the disk
+  /// Records and snapshots that wait for the disk.
+  static constexpr size_t kMostWaitingRecords = 1024, kMostWaitingSnapshots = 4;
 
   /// `runtime`'s parts outlive it. `detectors`: none: those of make_detectors.
   Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::Secret secret,
           std::vector<std::unique_ptr<Detector>> detectors = {});
 
-  /// Reads what is kept, listens, and begins to look for the metaserver, which need not be there yet. Errors: of the directory and of
-  /// listening.
+  /// Reads what is kept, listens, and begins to look for the metaserver, which need not be there yet. Errors: of the
+  /// directory and of listening.
   asio::awaitable<Status> start();
   /// Idempotent; after a failed start() too.
   asio::awaitable<void> stop();
@@ -74,7 +76,7 @@ class Monitor {
   /// What is known now.
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
-  Duration last_round() const { return last_round_; }  ///< how long the detectors took
+  Duration last_round() const { return last_round_; }  ///< duration of the latest round of detectors
   uint64_t kept_bytes() const { return history_.bytes() + snapshots_.bytes(); }
   uint64_t records_given_up() const { return history_.given_up() + snapshots_.given_up(); }
 

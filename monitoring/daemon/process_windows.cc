@@ -97,7 +97,7 @@ std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
     names_.learn(*view);
     const model::WorkerModel totals = model::WorkerModel::of(*view);
     const uint64_t delayed_ns = last.system().loop_delay_ns();
-    if (process.count > 0) {  // the first one is not known to be as long as the others
+    if (process.count > 0) {  // the first window may have another length than the others
       const model::WorkerModel window = totals.since(process.totals);
       similarity::ProcessWindow told{
           .process = view->process(),

@@ -1,5 +1,5 @@
-/// This judges what each server did from one of its reports of totals to the next, window by window: by our method, and for analysis of snapshots also by AutomaDeD's differences.
-/// Not thread-safe.
+/// This judges what each server did from one of its reports of totals to the next, window by window: by our method,
+/// and for analysis of snapshots also by AutomaDeD's differences. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,8 @@ struct JudgedWindow {
   TimePoint began{};
   int64_t began_wall_ns = 0, ended_wall_ns = 0;
   similarity::OddWindow ours;
-  /// The difference to its own past windows that were not odd, in the text's form and in the one of log times, and what contributes most.
+  /// The difference to its own past windows that were not odd, in the text's form and in the one of log times, and
+  /// what contributes most.
   double text = 0, semi = 0;
   std::vector<similarity::Term> text_top, semi_top;
 };
@@ -39,7 +40,7 @@ class ProcessWindows {
  private:
   struct Process {
     model::WorkerModel totals;
-    uint64_t count = 0;  ///< of transitions in them
+    uint64_t count = 0;  ///< number of transitions in `totals`
     TimePoint began{};
     int64_t began_wall_ns = 0;
     uint64_t delayed_ns = 0;

@@ -37,7 +37,7 @@ asio::awaitable<void> RecordKeeper::write() {
     given_up_ += !status.ok();
     // A lasting error is logged once.
     const std::string error = status.ok() ? std::string() : status.to_string();
-    if (!error.empty() && error != last_error) log::warning("records are lost: {}", error);
+    if (!error.empty() && error != last_error) log::warning("alarms or snapshots cannot be kept: {}", error);
     last_error = error;
   }
 }

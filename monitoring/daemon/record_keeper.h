@@ -13,8 +13,8 @@
 
 namespace kintsugi::monitoring {
 
-/// A disk that hangs or is full costs records, and a line in the log, and nothing else: the disk that the monitor is about to
-/// name may be its own.
+/// A disk that hangs or is full costs records, and a line in the log, and nothing else: the disk that the monitor is
+/// about to name may be its own.
 class RecordKeeper {
  public:
   /// `most_waiting`: records that wait for the disk; when there are more, the oldest is given up.

@@ -18,7 +18,7 @@ constexpr size_t kAlignment = runtime::kDiskAlignment;
 
 struct Header {
   uint32_t magic = kMagic;
-  uint32_t crc = 0;  ///< of the length and the record
+  uint32_t crc = 0;  ///< CRC32C of the length and the record
   uint64_t length = 0;
 };
 static_assert(sizeof(Header) == 16);
@@ -91,11 +91,11 @@ asio::awaitable<Status> RecordLog::open(std::function<void(std::string_view)> re
   for (std::string above = options_.directory; above.size() > 1;) {
     above.resize(std::max<size_t>(above.rfind('/'), 1));
     const Status synced = co_await runtime_.disk.sync_directory(above);
-    if (!synced.ok()) break;  // not ours to look into
+    if (!synced.ok()) break;  // this process may have no access to the directories above
   }
   KINTSUGI_CO_ASSIGN(lock_, co_await runtime_.disk.lock(options_.directory + "/lock"));
   KINTSUGI_CO_ASSIGN(const std::vector<std::string> names, co_await runtime_.disk.list(options_.directory));
-  for (const std::string& name : names) {  // they are sorted, and so are their numbers
+  for (const std::string& name : names) {  // names sort like their numbers
     if (name.size() != 20 || !name.ends_with(".log") ||
         name.find_first_not_of("0123456789") != name.size() - 4)
       continue;

@@ -1,7 +1,7 @@
 /// Records on disk, in the order in which they came, of which the oldest are given up when there are too many.
 ///
-/// A directory of segments, "0000000000000012.log" and so on. A record begins at a multiple of 4 KiB with a header (magic, CRC32C,
-/// length), so a torn one is recognised and whatever was whole before it is read again.
+/// A directory of segments, "0000000000000012.log" and so on. A record begins at a multiple of 4 KiB with a header
+/// (magic, CRC32C, length), so a torn one is recognised and whatever was whole before it is read again.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@
 namespace kintsugi::monitoring {
 
 struct RecordLogOptions {
-  std::string directory;             ///< absolute; it is made
-  uint64_t most_bytes = 16 << 20;    ///< of all segments together
-  uint64_t segment_bytes = 4 << 20;  ///< a segment gets no more records once it has so many
-  bool durable = true;               ///< append() returns once the record is on the disk for good
+  std::string directory;             ///< absolute path; created if necessary
+  uint64_t most_bytes = 16 << 20;    ///< limit for all segments together
+  uint64_t segment_bytes = 4 << 20;  ///< a segment of at least this size gets no more records
+  bool durable = true;               ///< append() returns only once the record is synced to the disk
 };
 
 /// Not for several tasks at a time: the next call begins when the one before it has ended.
@@ -33,8 +33,8 @@ class RecordLog {
   RecordLog(const runtime::Runtime& runtime, RecordLogOptions options);
   ~RecordLog();
 
-  /// Hands every whole record to `read`, the oldest first; without it only looks what is there. kConflict: another process uses
-  /// the directory. REQUIRES: nothing else was called.
+  /// Hands every whole record to `read`, the oldest first; without it only looks what is there. kConflict: another
+  /// process uses the directory. REQUIRES: nothing else was called.
   asio::awaitable<Status> open(std::function<void(std::string_view record)> read = {});
   /// kInvalidArgument: it is longer than kMostRecord. After an error of the disk the next append tries a new segment.
   asio::awaitable<Status> append(std::string_view record);
@@ -59,8 +59,8 @@ class RecordLog {
 
   runtime::Runtime runtime_;
   const RecordLogOptions options_;
-  std::vector<Segment> segments_;        ///< the oldest first
-  std::unique_ptr<runtime::File> file_;  ///< of the last segment; null: the next append begins one
+  std::vector<Segment> segments_;        ///< oldest first
+  std::unique_ptr<runtime::File> file_;  ///< file of the last segment; null: the next append begins a segment
   std::unique_ptr<runtime::FileLock> lock_;
 };
 

@@ -15,11 +15,10 @@ namespace {
 /// Times in a region, over processes.
 struct RegionTotals {
   uint64_t count = 0;
-  double sum_log2 = 0;  ///< of log2(nanoseconds)
+  double sum_log2 = 0;  ///< sum of log2(nanoseconds)
   std::vector<uint64_t> buckets;
   double per_second = 0;
-  std::map<std::string, std::pair<uint64_t, double>>
-      by_process;  ///< count and sum, by the name of the process
+  std::map<std::string, std::pair<uint64_t, double>> by_process;  ///< key: name of the process; count and sum
 };
 
 double typical_seconds(uint64_t count, double sum_log2) {
@@ -41,7 +40,7 @@ double percentile_seconds(const RegionTotals& region, double fraction) {
 
 /// Names of the states of a process: the region, and after which of its children.
 std::map<uint32_t, std::string> names_of_states(const proto::SightReport& everything) {
-  std::map<uint64_t, std::string> sites;  // by role path
+  std::map<uint64_t, std::string> sites;  // key: role path
   for (const proto::SightPath& path : everything.new_paths())
     sites.emplace(path.role_path(), path.site());
   std::map<uint32_t, std::string> roles, names;

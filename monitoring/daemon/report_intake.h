@@ -25,13 +25,13 @@ class ReportIntake {
   /// All of them together.
   static constexpr double kAllBurstBytes = 256.0 * (1 << 20), kAllBytesPerSecond = 16.0 * (1 << 20);
   static constexpr Duration kForgetEnded = std::chrono::seconds(60), kForgetSilent = std::chrono::minutes(10);
-  static constexpr uint32_t kIntervalMs = 1000;  ///< what processes are asked to wait between two reports
+  static constexpr uint32_t kIntervalMs = 1000;  ///< interval of reports that processes are asked for
 
   struct Counters {
     uint64_t accepted = 0, bytes = 0;
-    uint64_t refused = 0;   ///< garbage
-    uint64_t repeated = 0;  ///< seen already, or overtaken
-    uint64_t too_many = 0;  ///< beyond the quota
+    uint64_t refused = 0;   ///< reports that were not valid
+    uint64_t repeated = 0;  ///< reports that were repeated or arrived after a newer one
+    uint64_t too_many = 0;  ///< reports beyond the quota
   };
 
   /// `detectors` outlive it: they say what else a process has to report.
@@ -64,7 +64,8 @@ class ReportIntake {
   runtime::Runtime runtime_;
   const std::vector<std::unique_ptr<Detector>>& detectors_;
   model::Processes processes_;
-  std::map<uint64_t, Quota> quotas_;  ///< of processes that reported lately; at most as many as are held
+  /// Quotas of processes that reported recently; at most as many as there are views.
+  std::map<uint64_t, Quota> quotas_;
   Bucket all_;
   Counters counters_;
   std::string trace_collector_;

@@ -5,7 +5,7 @@
 namespace kintsugi::monitoring {
 namespace {
 
-/// Who lacked a processor in this time measures times that say nothing of its disks and links.
+/// A process that lacked a processor in this time measures times that say nothing about its disks and links.
 constexpr Duration kLately = std::chrono::seconds(10);
 
 double transitions(const model::WorkerModel& window) {
@@ -17,11 +17,11 @@ double transitions(const model::WorkerModel& window) {
 
 }  // namespace
 
-// ---- disks and links -------------------------------------------------------------------------------------------------
+// ---- disks and links
 
 std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& snapshot) {
   shares_.update(snapshot);
-  std::map<std::string, const model::ProcessView*> at;  // by address
+  std::map<std::string, const model::ProcessView*> at;  // key: address
   for (const auto& view : snapshot.processes)
     if (!view->last().address().empty()) at[view->last().address()] = view.get();
   const auto suffers = [&](const model::ProcessView& view) {
@@ -62,7 +62,7 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
   return found;
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory
 
 std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snapshot) {
   std::vector<similarity::MemoryUse> uses;
@@ -80,7 +80,7 @@ std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snaps
   return watch_.alarms(snapshot.taken);
 }
 
-// ---- messages ---------------------------------------------------------------------------------------------------------
+// ---- messages
 
 std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& snapshot) {
   std::vector<similarity::Complaints> totals;
@@ -104,7 +104,7 @@ std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& sn
   return found;
 }
 
-// ---- workers ---------------------------------------------------------------------------------------------------------
+// ---- workers
 
 WorkerDetector::WorkerDetector() : watch_([this](uint64_t state) { return names_.describe(state); }) {}
 
@@ -141,7 +141,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
       const auto earlier = before->second.waited.find(role);
       waited = earlier == before->second.waited.end() ? 1 : earlier->second + 1;
       if (transitions(window) < kEnough && waited < kLongest) {
-        // Who has little to do is judged by more of it, later.
+        // A worker with little to do is judged later, when it has done more.
         now.by_role.insert_or_assign(role, began);
         continue;
       }

@@ -1,5 +1,5 @@
-/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that grows, messages that are
-/// damaged, and workers that take their time.
+/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that
+/// grows, messages that are damaged, and workers that take their time.
 #pragma once
 
 #include <map>
@@ -52,10 +52,10 @@ class WorkerDetector final : public Detector {
  public:
   /// Processes report transitions every ten seconds.
   static constexpr Duration kWindow = std::chrono::seconds(30);
-  static constexpr double kEnough = 300;         ///< transitions; a worker with fewer has a longer window
-  static constexpr size_t kLongest = 4;          ///< windows together
-  static constexpr size_t kMostProcesses = 256;  ///< that are compared; the rest is not looked at
-  static constexpr size_t kMostRoles = 64;       ///< of a process
+  static constexpr double kEnough = 300;         ///< transitions; a worker with fewer gets a longer window
+  static constexpr size_t kLongest = 4;          ///< windows that are joined, at most
+  static constexpr size_t kMostProcesses = 256;  ///< further processes are not compared
+  static constexpr size_t kMostRoles = 64;       ///< roles of one process
 
   WorkerDetector();
   std::string_view name() const override { return "workers"; }
@@ -65,13 +65,13 @@ class WorkerDetector final : public Detector {
   /// The totals of a process at the end of a window.
   struct Totals {
     std::map<std::string, model::WorkerModel> by_role;
-    std::map<std::string, size_t> waited;  ///< windows that a role's longer one lasts by now
-    uint64_t begun = 0;                    ///< tasks of all roles
+    std::map<std::string, size_t> waited;  ///< key: role; windows that its longer one has lasted so far
+    uint64_t begun = 0;                    ///< tasks of all roles that began
   };
   void add_window(const model::Snapshot& snapshot);
   bool lacked_processor(uint64_t process) const;
 
-  std::map<uint64_t, Totals> totals_;  ///< by process
+  std::map<uint64_t, Totals> totals_;  ///< key: process id
   StateNames names_;
   TimePoint window_began_{};
   progress::ProcessorShares shares_;

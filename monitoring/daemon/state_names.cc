@@ -17,7 +17,7 @@ void StateNames::learn(const model::ProcessView& view) {
   for (const auto& [key, edge] : view.edges())
     all_known = all_known && states_.contains(model::state_key(view, edge.from()));
   if (all_known) return;
-  std::unordered_map<uint64_t, const proto::SightPath*> regions;  // by role path
+  std::unordered_map<uint64_t, const proto::SightPath*> regions;  // key: role path
   for (const auto& [id, path] : view.paths())
     regions.emplace(path.role_path(), &path);
   for (const auto& [id, state] : view.states()) {

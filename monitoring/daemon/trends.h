@@ -1,4 +1,5 @@
-/// How fast things go lately, from the counters that processes report: for people who look at the console. Nothing is decided by it.
+/// How fast things go lately, from the counters that processes report: for people who look at the console. Nothing is
+/// decided by it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace kintsugi::monitoring {
 /// A disk of a process, or the connections of a process to a peer, over the last minute.
 struct DeviceTrend {
   double requests_per_second = 0;
-  double latency_seconds = 0;  ///< of a request, on average; 0: there was none
+  double latency_seconds = 0;  ///< mean latency of a request; 0: there was no request
   double bytes_in_per_second = 0, bytes_out_per_second = 0;
   double oldest_pending_seconds = 0;
 };
@@ -24,8 +25,8 @@ struct DeviceTrend {
 /// Bounded: the latest kMostSeries devices, and regions of the first kMostModelled processes. Not thread-safe.
 class Trends {
  public:
-  static constexpr Duration kStep = std::chrono::seconds(5);  ///< between two samples
-  static constexpr size_t kSamples = 13;                      ///< of a device: a minute
+  static constexpr Duration kStep = std::chrono::seconds(5);  ///< interval of samples
+  static constexpr size_t kSamples = 13;                      ///< samples of one device: about a minute
   static constexpr size_t kMostSeries = 8192;
   static constexpr size_t kMostModelled = 64;
 
@@ -38,7 +39,7 @@ class Trends {
   /// Growth of a process's transitions since half a minute to a minute ago, by (from, to) << 32.
   struct Growth {
     uint64_t count = 0;
-    int64_t sum = 0;  ///< as in SightEdge
+    int64_t sum = 0;  ///< sum of times, in the unit of SightEdge
     std::vector<uint64_t> buckets;
   };
   Growth growth(const model::ProcessView& view, const proto::SightEdge& edge) const;
@@ -56,7 +57,7 @@ class Trends {
     DeviceTrend trend;
   };
   struct Base {
-    TimePoint at{};  ///< 0: the process's start
+    TimePoint at{};  ///< 0: start of the process
     std::unordered_map<uint64_t, Growth> edges;
   };
   struct Bases {
@@ -67,7 +68,7 @@ class Trends {
 
   TimePoint last_{}, last_base_{};
   std::map<Key, Series> devices_;
-  std::map<uint64_t, Bases> bases_;  ///< by process
+  std::map<uint64_t, Bases> bases_;  ///< key: process id
 };
 
 }  // namespace kintsugi::monitoring

@@ -66,15 +66,17 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   }
   if (!was_odd) {
     server.began = window.began;
-    server.row = 1;
-    server.together = server.last.score;
+    server.odd_windows = 1;
+    server.total_score = server.last.score;
     server.stands = false;
     return;
   }
-  ++server.row;
-  server.together += server.last.score;
-  // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in the last window.
-  if (server.stands || server.row < kLeastRow || server.together < kEnough || !is_alone(window.process))
+  ++server.odd_windows;
+  server.total_score += server.last.score;
+  // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in
+  // the last window.
+  if (server.stands || server.odd_windows < kLeastRow || server.total_score < kEnough ||
+      !is_alone(window.process))
     return;
   server.stands = true;
   const similarity::StateInfo state = windows_.names().describe(ours.top.front().transition.from);

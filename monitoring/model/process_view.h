@@ -1,5 +1,5 @@
-/// What the reports of one process say, put together: the newest live records and counters, and the dictionary that earlier reports
-/// brought. A report is evidence about its sender only.
+/// What the reports of one process say, put together: the newest live records and counters, and the dictionary that
+/// earlier reports brought. A report is evidence about its sender only.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace kintsugi::model {
 
-/// Limits on what one process may make the receiver hold. A report that breaks one of those on a report is refused as a whole; what does
-/// not fit into the dictionary is dropped and counted.
+/// Limits on what one process may make the receiver hold. A report that breaks one of those on a report is refused as
+/// a whole; what does not fit into the dictionary is dropped and counted.
 struct ViewLimits {
   static constexpr size_t kReportBytes = 1 << 20;
   static constexpr int kLive = 16'384;
   static constexpr int kRoles = 1'024;
   static constexpr int kDevices = 4'096;
-  static constexpr int kTextBytes = 512;  ///< of every name in a report
+  static constexpr int kTextBytes = 512;  ///< limit for each name in a report
   static constexpr size_t kPaths = 16'384;
   static constexpr size_t kStates = 16'384;
   static constexpr size_t kEdges = 16'384;
@@ -31,14 +31,15 @@ struct ViewLimits {
 class ProcessView {
  public:
   /// Takes a report in. `arrived` is on the receiver's clock and never goes back.
-  /// kInvalidArgument: garbage, counted in refused(), and nothing else changed; kConflict: of another process, that is, of one that has been
-  /// started again in this one's place: the caller begins a new view for it. kAlreadyExists: a replay, or overtaken by a
-  /// newer one; nothing changed.
+  /// kInvalidArgument: garbage, counted in refused(), and nothing else changed; kConflict: of another process, that
+  /// is, of one that has been started again in this one's place: the caller begins a new view for it. kAlreadyExists:
+  /// a replay, or overtaken by a newer one; nothing changed.
   Status accept(proto::SightReport report, TimePoint arrived);
 
   bool empty() const { return sequence_ == 0; }
-  uint64_t process() const { return last_.process(); }  ///< 0: no report yet
-  /// The newest report without paths, states, edges and waits, which are held below. Ids in it may be unknown to the dictionary.
+  uint64_t process() const { return last_.process(); }  ///< 0: no report has come yet
+  /// The newest report without paths, states, edges and waits, which are held below. Ids in it may be unknown to the
+  /// dictionary.
   const proto::SightReport& last() const { return last_; }
   TimePoint first_arrived() const { return first_arrived_; }
   TimePoint arrived() const { return arrived_; }
@@ -50,7 +51,8 @@ class ProcessView {
   /// Null when the id is unknown: reports may be lost, and the dictionary is sent once.
   const proto::SightPath* path(uint64_t path) const;
   const proto::SightState* state(uint32_t state) const;
-  /// The names from the outermost region to that of the path, "chunkserver.write_chunk > chunkserver.commit", as far as the dictionary has them.
+  /// The names from the outermost region to that of the path, "chunkserver.write_chunk > chunkserver.commit", as far
+  /// as the dictionary has them.
   std::string region(uint64_t path) const;
   /// Empty when unknown.
   const std::string& role_name(uint32_t role) const;
@@ -83,7 +85,7 @@ class ProcessView {
   std::unordered_map<uint64_t, proto::SightPath> paths_;
   std::unordered_map<uint32_t, proto::SightState> states_;
   std::unordered_map<uint32_t, std::string> roles_;
-  std::unordered_map<uint32_t, uint64_t> begun_;  ///< by role
+  std::unordered_map<uint32_t, uint64_t> begun_;  ///< key: role number
   std::unordered_map<uint64_t, proto::SightEdge> edges_;
   std::vector<proto::SightWaitTotal> waits_;
 };

@@ -17,24 +17,27 @@ enum class Liveness : uint8_t { kAlive, kSuspect, kDead };
 struct ServerLife {
   uint64_t server_id = 0;
   std::string address;
-  std::string name;  ///< as people know it
+  std::string name;  ///< name for people
   Liveness liveness = Liveness::kAlive;
 };
 
 /// The metaserver as the monitor knows it by asking it, whether it reports or not.
 struct MetaserverLife {
   std::string address;
-  /// Since it answered the monitor last, or since the monitor began to ask. None: nobody asked, as in snapshots of older monitors.
+  /// Since it answered the monitor last, or since the monitor began to ask. None: nobody asked, as in snapshots of
+  /// older monitors.
   std::optional<Duration> unanswered;
   /// No repair manager is registered, as it says; empty: there is one, or nobody asked.
   std::string nobody_repairs;
 };
 
-/// The views are shared with the Processes that made it, and show what is reported later, too: make one, analyse it, drop it.
+/// The views are shared with the Processes that made it, and show what is reported later, too: make one, analyse it,
+/// drop it.
 struct Snapshot {
   TimePoint taken{};
   int64_t wall_ns = 0;
-  std::vector<std::shared_ptr<const ProcessView>> processes;  ///< none is empty(); by process id
+  /// Ordered by process id; none of them is empty().
+  std::vector<std::shared_ptr<const ProcessView>> processes;
   std::vector<ServerLife> servers;
   MetaserverLife metaserver;
 
@@ -51,8 +54,8 @@ class Processes {
  public:
   static constexpr size_t kMaxProcesses = 20'000;
 
-  /// Errors as ProcessView::accept has them. A process with a new id at the address or with the server id of a known one has taken its place,
-  /// and the former is forgotten.
+  /// Errors as ProcessView::accept has them. A process with a new id at the address or with the server id of a known
+  /// one has taken its place, and the former is forgotten.
   Status accept(proto::SightReport report, TimePoint arrived);
   /// Forgets those that said that they end, and those that have been silent for longer than `silence`.
   void forget(TimePoint now, Duration ended_for, Duration silence);
@@ -70,7 +73,8 @@ class Processes {
 
 /// A snapshot as bytes, for a file. Its times are kept as differences to `taken`.
 std::string serialise(const Snapshot& snapshot);
-/// kCorrupt when these are not the bytes of a snapshot. Processes in it whose state would be refused as a report are left out.
+/// kCorrupt when these are not the bytes of a snapshot. Processes in it whose state would be refused as a report are
+/// left out.
 Result<Snapshot> parse_snapshot(std::string_view bytes);
 
 }  // namespace kintsugi::model

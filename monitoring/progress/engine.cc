@@ -32,7 +32,8 @@ void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
   }
 }
 
-/// Of several siblings that stand still without saying what they wait for, those that are ahead of another by their counts wait for it.
+/// Of several siblings that stand still without saying what they wait for, those that are ahead of another by their
+/// counts wait for it.
 void keep_least_progressed(const OpenTasks& tasks, const WaitGraph& graph, std::vector<Culprit>& culprits) {
   std::map<std::pair<uint64_t, std::string>, std::vector<size_t>> siblings;
   for (size_t i = 0; i < culprits.size(); i++) {

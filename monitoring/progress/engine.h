@@ -1,10 +1,13 @@
-/// Who holds everybody up: from one snapshot of all processes to verdicts that name a process, a region of code and a line.
+/// The search for culprits: from one snapshot of all processes to verdicts that name a process, a region of code and a
+/// line.
 ///
-/// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. Who stands still, waits for nobody, and
-/// is waited for is the culprit (Laguna et al. 2015, definition 2, with explicit edges instead of guessed ones). docs/decisions/025-waits-before-progress.md says why.
+/// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. Who stands still,
+/// waits for nobody, and is waited for is the culprit (Laguna et al. 2015, definition 2, with explicit edges instead
+/// of guessed ones). docs/decisions/025-waits-before-progress.md says why.
 ///
-/// The steps, each a room below this one: what the snapshots say together (evidence/), who waits for whom and for whom in the end (waits/), who of
-/// equal siblings is behind (counts/), and what goes on, but slower than it did (slowness/).
+/// The steps, each a room below this one: what the snapshots say together (evidence/), who waits for whom and for whom
+/// in the end (waits/), who of equal siblings is behind (counts/), and what goes on, but slower than it did
+/// (slowness/).
 #pragma once
 
 #include <map>
@@ -19,7 +22,7 @@ namespace kintsugi::progress {
 
 struct EngineOptions {
   int rounds = Lasting::kRounds;  ///< see Lasting
-  bool compare_siblings = true;   ///< false: by waits alone, as when that is compared
+  bool compare_siblings = true;   ///< false: verdicts follow from waits alone, for comparison
 };
 
 /// Remembers what it needs between snapshots, bounded. Not thread-safe.
@@ -27,12 +30,12 @@ class Engine {
  public:
   explicit Engine(EngineOptions options = {}) : options_(options), lasting_(options.rounds) {}
 
-  /// The worst first. Call it about once a second, with snapshots of growing `taken`. Verdicts have no id and no wall times: alarms
-  /// are the caller's business; `identity` says which verdicts of successive snapshots are the same.
+  /// The worst first. Call it about once a second, with snapshots of growing `taken`. Verdicts have no id and no wall
+  /// times: alarms are the caller's business; `identity` says which verdicts of successive snapshots are the same.
   std::vector<proto::Verdict> diagnose(const model::Snapshot& snapshot);
 
-  /// The process is asked for everything that is open in it with the next answer (SightReportAnswer.all_live), because somebody waits
-  /// for a task that its reports do not show.
+  /// The process is asked for everything that is open in it with the next answer (SightReportAnswer.all_live), because
+  /// somebody waits for a task that its reports do not show.
   bool wants_everything(uint64_t process) const { return wanted_.contains(process); }
 
  private:
@@ -44,7 +47,8 @@ class Engine {
   Lasting lasting_;
   Slowdowns slowdowns_;
   std::set<uint64_t> wanted_;
-  std::map<uint64_t, TimePoint> stood_still_;  ///< processes, and when a verdict last said that they do
+  /// Key: process id. When a verdict last said that the process stands still.
+  std::map<uint64_t, TimePoint> stood_still_;
 };
 
 }  // namespace kintsugi::progress

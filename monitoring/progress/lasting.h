@@ -1,4 +1,5 @@
-/// Keeps verdicts that have stood for long enough: in successive reports of their process, or in successive snapshots for one that does not report.
+/// Keeps verdicts that have stood for long enough: in successive reports of their process, or in successive snapshots
+/// for one that does not report.
 #pragma once
 
 #include <map>
@@ -21,12 +22,12 @@ class Lasting {
  private:
   struct Candidate {
     int rounds = 0;
-    uint64_t sequence = 0;  ///< of its process's last report that it held in
+    uint64_t sequence = 0;  ///< number of the process's latest report in which it held
     TimePoint seen{};
   };
 
   const int rounds_;
-  std::map<uint64_t, Candidate> candidates_;  ///< by identity
+  std::map<uint64_t, Candidate> candidates_;  ///< key: progress::identity
 };
 
 }  // namespace kintsugi::progress

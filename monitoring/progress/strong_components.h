@@ -10,8 +10,8 @@ namespace kintsugi::progress {
 using Successors = std::vector<std::vector<uint32_t>>;
 
 struct Components {
-  std::vector<uint32_t>
-      of;  ///< component of each vertex; a component's number is larger than those that it reaches
+  /// Index: vertex. A component's number is larger than those of the components that it reaches.
+  std::vector<uint32_t> of;
   uint32_t count = 0;
 
   std::vector<std::vector<uint32_t>> members() const;

@@ -56,7 +56,8 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now
                             .role_path = child_path(up->role_path, *opening.site)};
     return records_.fill(slot, opening, standing, RegionKind::kModule, now_ns);
   }
-  bool implicit = !opening.task && parent.slot != 0;  // what outlives its parent is a task of its own
+  // A region that may outlive its parent is a task of its own.
+  bool implicit = !opening.task && parent.slot != 0;
   Standing standing;
   if (implicit && up != nullptr) {
     const uint32_t top = tasks_[up->task].top;
@@ -199,7 +200,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
 [[gnu::always_inline]] inline void LiveWork::step_off(LiveRecord& record, uint32_t slot, int64_t duration_ns,
                                                       int64_t now_ns, Code outcome, const Site* site) {
   const uint32_t below = record.below;
-  if (below == slot) return records_.end(slot);  // it lies beside the stack: the task does not stand there
+  if (below == slot) return records_.end(slot);  // it lies beside the stack, so the task does not stand there
   TaskRecord& task = tasks_[record.task];
   if (below != 0) {
     LiveRecord& under = records_[below];

@@ -1,9 +1,9 @@
-/// The work that is open in a process: tasks, the regions of code that they are in, and what they wait for. The thread of
-/// the event loop writes it as it goes; any other thread may read it at any time, also while the loop stands still.
+/// The work that is open in a process: tasks, the regions of code that they are in, and what they wait for. The thread
+/// of the event loop writes it as it goes; any other thread may read it at any time, also while the loop stands still.
 ///
-/// What is kept lies in tables (monitoring/sight/tables/), each with an owner that says what its entries mean. They know nothing of
-/// each other: which entries a step changes is decided here. All are of fixed size, and their memory is touched only when it is used. A
-/// full table drops and counts; nothing is allocated, locked or waited for.
+/// What is kept lies in tables (monitoring/sight/tables/), each with an owner that says what its entries mean. They
+/// know nothing of each other: which entries a step changes is decided here. All are of fixed size, and their memory
+/// is touched only when it is used. A full table drops and counts; nothing is allocated, locked or waited for.
 #pragma once
 
 #include <atomic>
@@ -42,21 +42,22 @@ class LiveWork {
   LiveWork(const LiveWork&) = delete;
   LiveWork& operator=(const LiveWork&) = delete;
 
-  // ---- what the loop's thread writes. Calls of other threads do nothing: the first one that opens a record is the loop's.
+  // ---- written by the event loop's thread. Calls of other threads do nothing: the thread that first opens a record is
+  // the event loop's.
 
   /// The time of the clock, read faster.
   int64_t now_ns() { return is_owner() ? clock_.now_ns() : clock_.clock_ns(); }
 
   /// REQUIRES: the opening has a site.
   /// A region of the kind kFree is held by the task of its parent and lies beside the stack (see LiveRecord::below).
-  /// A region whose parent is not the top of its task stands beside what is open there: it begins a task, which counts as
-  /// implicit. A wait lies on the top of its parent's task, unless that is a wait too.
+  /// A region whose parent is not the top of its task stands beside what is open there: it begins a task, which counts
+  /// as implicit. A wait lies on the top of its parent's task, unless that is a wait too.
   LiveHandle open(LiveHandle parent, const runtime::Opening& opening, int64_t now_ns);
   /// Opens a wait without a site, in the task that is open in `context`; without one nothing is opened.
   LiveHandle open_wait(const Context& context, WaitKind wait, uint64_t target, uint64_t target_span,
                        uint8_t need, std::source_location where);
   struct Closed {
-    int64_t covered_ns = 0;  ///< what children and waits took
+    int64_t covered_ns = 0;  ///< time spent in children and waits
     uint64_t role_path = 0;
     std::source_location where;
   };
@@ -74,7 +75,7 @@ class LiveWork {
   void name_target(uint64_t id, std::string_view name, bool device);
   void complain(uint64_t target, uint16_t method);
 
-  // ---- what any thread may read
+  // ---- read by any thread
 
   const RecordTable& records() const { return records_; }
   const TaskTable& tasks() const { return tasks_; }

@@ -18,15 +18,15 @@ namespace kintsugi::sight {
 
 namespace {
 
-constexpr Duration kTick = 200ms;  ///< between two looks at the loop
-constexpr Duration kStalled = 1s;  ///< a loop that does not come round for so long is stuck
+constexpr Duration kTick = 200ms;  ///< interval between two checks of the event loop
+constexpr Duration kStalled = 1s;  ///< an event loop that does not respond for so long is stuck
 constexpr Duration kShortest = 200ms, kLongest = 1min;
 constexpr size_t kMostStack = 32;
 
 }  // namespace
 
 asio::awaitable<bool> ReportSender::find_monitor(Duration limit) {
-  Context context;  // calls are not recorded: who reports about the process is no part of what it does
+  Context context;  // without a recorder: the observer's own calls are not part of the process's work
   context.deadline = runtime_.clock.now() + limit;
   proto::FindMonitorResponse found;
   const Status called = co_await client_.call(context, metaserver_, rpc::Method::kFindMonitor,
@@ -109,22 +109,23 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   ObserverOptions options;
   const Recorder& recorder;
   Reporter reporter;
-  TraceExporter exporter;  ///< the observer's thread uses it
+  TraceExporter exporter;  ///< used by the observer's thread only
 
   std::mutex mutex;
   std::condition_variable stopped;
-  bool stopping = false;                      ///< guarded by mutex
-  runtime::ProductionRuntime* own = nullptr;  ///< the thread's, while it runs; guarded by mutex
-  runtime::TaskGroup* tasks = nullptr;        ///< guarded by mutex
+  bool stopping = false;  ///< guarded by mutex
+  /// Runtime of the observer's thread, while it runs; guarded by mutex.
+  runtime::ProductionRuntime* own = nullptr;
+  runtime::TaskGroup* tasks = nullptr;  ///< guarded by mutex
 
-  std::atomic<bool> gone{false};  ///< the loop's turns are no longer asked for
-  std::atomic<int64_t> posted_ns{0},
-      ran_ns{0};  ///< the newest turn that was asked for, and the newest that came
+  std::atomic<bool> gone{false};  ///< the event loop has ended, and is no longer checked
+  /// Time of the latest check that was posted to the event loop, and of the latest one that ran there.
+  std::atomic<int64_t> posted_ns{0}, ran_ns{0};
   std::atomic<int64_t> lag_ns{0};
   std::atomic<pthread_t> loop_thread{};
-  std::atomic<pid_t> loop_thread_id{0};  ///< the same thread as the kernel calls it; 0: not known yet
-  runtime::ProcessorClock processor;     ///< the observer's thread asks it
-  int64_t sampled_for = 0;               ///< the turn that was missed when the stack was taken
+  std::atomic<pid_t> loop_thread_id{0};  ///< kernel id of the same thread; 0: unknown
+  runtime::ProcessorClock processor;     ///< used by the observer's thread only
+  int64_t sampled_for = 0;               ///< the unanswered check for which a stack was taken
   StackSample sample;
   std::thread thread;
 };

@@ -1,5 +1,5 @@
-/// The observer of a process: a thread of its own that tells the monitor, every second, what is open in the process, also
-/// while the process's only other thread is stuck; and then with the stack that it is stuck in.
+/// The observer of a process: a thread of its own that tells the monitor, every second, what is open in the process,
+/// also while the process's only other thread is stuck; and then with the stack that it is stuck in.
 ///
 /// The monitor's address comes from the metaserver, asked again every few seconds while there is none or it does not
 /// answer. Whatever fails here is no matter of the daemon's.
@@ -62,12 +62,13 @@ struct ObserverOptions {
   std::function<Reporting()> who;
   /// The stack of a loop that is stuck is read by way of SIGURG, for which a handler is set then. Not for libraries.
   bool sample_stacks = true;
-  /// Nothing is done before the process is this old: a command that ends sooner costs nothing, unless it has complaints.
+  /// Nothing is done before the process is this old: a command that ends sooner costs nothing, unless it has
+  /// complaints.
   Duration quiet_for{};
 };
 
-/// Everything that it is given outlives it. REQUIRES: destroyed before the observed loop ends; that takes kGoodbyeLimit at
-/// most, and a little.
+/// Everything that it is given outlives it. REQUIRES: destroyed before the observed loop ends; that takes
+/// kGoodbyeLimit at most, and a little.
 class Observer {
  public:
   Observer(runtime::ProductionRuntime& observed, const Recorder& recorder, const rpc::Secret& secret,

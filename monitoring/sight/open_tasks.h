@@ -12,13 +12,13 @@ struct OpenTask {
   uint32_t slot = 0;
   TaskRecord task{};
   std::vector<LiveRecord> records;
-  std::vector<LiveRecord> held;  ///< streams that it has open
-  int64_t moved_ns = 0;          ///< when anything of it moved last
-  bool idle = false;             ///< it waits for work to come, and nobody's operation waits for it
+  std::vector<LiveRecord> held;  ///< streams that the task holds open
+  int64_t moved_ns = 0;          ///< when anything in the task last moved
+  bool idle = false;             ///< it waits for new work, and no operation waits for it
 };
 
-/// The tasks as they are now, the oldest first. Any thread may call it. A stack that changes meanwhile is given as far as it was
-/// seen, and of a very deep one the innermost records.
+/// The tasks as they are now, the oldest first. Any thread may call it. A stack that changes meanwhile is given as far
+/// as it was seen, and of a very deep one the innermost records.
 std::vector<OpenTask> open_tasks(const LiveWork& live);
 
 }  // namespace kintsugi::sight

@@ -1,4 +1,5 @@
-/// Spans in the form that OTLP/HTTP takes: opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest as JSON, with W3C ids.
+/// Spans in the form that OTLP/HTTP takes: opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest as JSON,
+/// with W3C ids.
 #pragma once
 
 #include <span>

@@ -171,7 +171,7 @@ uint64_t trace_of_query(std::string_view query) {
   if (at == std::string_view::npos) return 0;
   std::string_view id = query.substr(at + 3);
   id = id.substr(0, id.find('&'));
-  if (id.size() > 16) id.remove_prefix(id.size() - 16);  // a W3C id: the trace's number is its end
+  if (id.size() > 16) id.remove_prefix(id.size() - 16);  // a W3C id: its last 16 digits are the trace id
   uint64_t trace = 0;
   const auto parsed = std::from_chars(id.data(), id.data() + id.size(), trace, 16);
   return parsed.ec == std::errc() && parsed.ptr == id.data() + id.size() ? trace : 0;

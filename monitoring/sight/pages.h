@@ -23,8 +23,8 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder
 
 /// The trace of "id=HEX", 16 digits or the 32 of a W3C id; 0: none is named.
 uint64_t trace_of_query(std::string_view query);
-/// The spans of a trace (0: of all) that ended lately, as an OTLP/HTTP request. `wall_minus_clock_ns` is added to the times of the
-/// recorder's clock.
+/// The spans of a trace (0: of all) that ended lately, as an OTLP/HTTP request. `wall_minus_clock_ns` is added to the
+/// times of the recorder's clock.
 std::string trace_as_otlp(const Recorder& recorder, uint64_t trace_id, int64_t wall_minus_clock_ns);
 
 }  // namespace kintsugi::sight

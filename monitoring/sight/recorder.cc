@@ -30,7 +30,7 @@ thread_local ThreadLog* cached_log = nullptr;
 struct Recorder::State {
   uint64_t number = next_recorder_number.fetch_add(1);  ///< never reused, unlike an address
   RecorderLimits limits;
-  mutable std::mutex mutex;  ///< guards `logs`, not what they hold
+  mutable std::mutex mutex;  ///< guards `logs`, not the logs' contents
   std::unordered_map<std::thread::id, std::unique_ptr<ThreadLog>> logs;
 
   ThreadLog& log_of_this_thread() {
@@ -148,8 +148,8 @@ std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotal
   std::unordered_map<uint64_t, std::string> names;
   std::vector<const PathTotals*> chain;
   for (const PathTotals& wanted : totals) {
-    // Up to the first context that has its name already, and down again. A calling context is a chain of distinct entries,
-    // so it cannot be longer than the table.
+    // Up to the first context that has its name already, and down again. A calling context is a chain of distinct
+    // entries, so it cannot be longer than the table.
     chain.clear();
     uint64_t path = wanted.path;
     std::string name;

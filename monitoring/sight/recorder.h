@@ -21,19 +21,20 @@ using Event = runtime::SpanEvent;
 
 /// Totals of one calling context.
 struct PathTotals {
-  uint64_t path = 0, parent_path = 0;  ///< parent 0, or a path of another process
-  uint64_t role_path = 0;              ///< the same, from the entry of the role down; 0: not known
-  std::source_location where;          ///< line 0: not known
+  uint64_t path = 0, parent_path = 0;  ///< parent_path: 0, or a path in another process
+  uint64_t role_path = 0;              ///< the path from the entry of the role down; 0: unknown
+  std::source_location where;          ///< line 0: unknown
   const Site* site = nullptr;
   uint64_t count = 0, errors = 0;
   Duration total{}, self{};
-  static constexpr size_t kBuckets = 32;  ///< bucket i: duration < 1 us * 2^i; the last one is open
+  /// Bucket i counts durations below 1 us * 2^i; the last one is open-ended.
+  static constexpr size_t kBuckets = 32;
   std::array<uint64_t, kBuckets> histogram{};
 };
 
 struct RecorderLimits {
-  size_t ring_events = 16384;  ///< for each thread; the oldest are overwritten
-  size_t max_paths = 1024;     ///< for each thread; others are counted under one "other" path
+  size_t ring_events = 16384;  ///< events kept for each thread; the oldest are overwritten
+  size_t max_paths = 1024;     ///< limit for each thread; further paths are counted as one, "other"
 };
 
 /// A recorder lives as long as its daemon. `clock` and `random` give times and span ids (the

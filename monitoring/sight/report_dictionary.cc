@@ -18,7 +18,7 @@ void ReportDictionary::tell(proto::SightReport& report, const ReportedPlaces& pl
 }
 
 void ReportDictionary::tell_paths(proto::SightReport& report, const ReportedPlaces& places) {
-  telling_paths_.clear();
+  pending_paths_.clear();
   const auto totals = recorder_.totals();
   std::unordered_map<uint64_t, uint64_t> known;
   for (const PathTotals& path : totals)
@@ -43,7 +43,7 @@ void ReportDictionary::tell_paths(proto::SightReport& report, const ReportedPlac
 }
 
 void ReportDictionary::tell_path(proto::SightReport& report, const PathTotals& path) {
-  if (bytes_ > most_bytes_ || told_paths_.contains(path.path) || !telling_paths_.insert(path.path).second)
+  if (bytes_ > most_bytes_ || reported_paths_.contains(path.path) || !pending_paths_.insert(path.path).second)
     return;
   proto::SightPath& told = *report.add_new_paths();
   told.set_path(path.path);
@@ -63,11 +63,11 @@ void ReportDictionary::tell_path(proto::SightReport& report, const PathTotals& p
 }
 
 void ReportDictionary::tell_states(proto::SightReport& report) {
-  telling_states_ = told_states_;
-  for (const StateRecord& state : recorder_.live().states().read(told_states_)) {
+  pending_states_ = reported_states_;
+  for (const StateRecord& state : recorder_.live().states().read(reported_states_)) {
     if (bytes_ > most_bytes_) break;
     proto::SightState& told = *report.add_new_states();
-    told.set_state(telling_states_++);
+    told.set_state(pending_states_++);
     told.set_role_path(state.role_path);
     if (state.last_child != nullptr) told.set_last_child(std::string(state.last_child->name));
     told.set_wait(static_cast<proto::WaitKind>(state.wait));
@@ -77,14 +77,14 @@ void ReportDictionary::tell_states(proto::SightReport& report) {
 }
 
 void ReportDictionary::delivered() {
-  told_paths_.insert(telling_paths_.begin(), telling_paths_.end());
-  telling_paths_.clear();
-  told_states_ = telling_states_;
+  reported_paths_.insert(pending_paths_.begin(), pending_paths_.end());
+  pending_paths_.clear();
+  reported_states_ = pending_states_;
 }
 
 void ReportDictionary::forget() {
-  told_paths_.clear();
-  told_states_ = 1;
+  reported_paths_.clear();
+  reported_states_ = 1;
 }
 
 }  // namespace kintsugi::sight

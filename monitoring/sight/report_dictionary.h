@@ -25,7 +25,7 @@ class ReportDictionary {
   void tell(proto::SightReport& report, const ReportedPlaces& places);
   /// The report, with all its names, has come to where it was sent.
   void delivered();
-  /// Whoever gets the next report knows no names.
+  /// The receiver of the next report knows no names.
   void forget();
 
  private:
@@ -35,9 +35,9 @@ class ReportDictionary {
 
   const Recorder& recorder_;
   const size_t most_bytes_;
-  size_t bytes_ = 0;  ///< of the names in the report that is being made
-  std::unordered_set<uint64_t> told_paths_, telling_paths_;
-  uint32_t told_states_ = 1, telling_states_ = 1;
+  size_t bytes_ = 0;  ///< size of the names in the report being made
+  std::unordered_set<uint64_t> reported_paths_, pending_paths_;
+  uint32_t reported_states_ = 1, pending_states_ = 1;
 };
 
 }  // namespace kintsugi::sight

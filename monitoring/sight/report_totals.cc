@@ -80,18 +80,19 @@ void ReportTotals::tell_targets(proto::SightReport& report, int64_t now, bool al
 }
 
 void ReportTotals::tell_edges(proto::SightReport& report) {
-  // Transitions that grew are told in the order of the time that they took: one long stay does not have to wait for what happens often.
+  // Transitions that grew are told in the order of the time that they took: one long stay does not have to wait for
+  // what happens often.
   struct Grown {
     EdgeTotals edge;
     double ns = 0;
   };
   std::vector<Grown> grown;
   for (const EdgeTotals& edge : recorder_.live().edges().read()) {
-    const auto known = told_edges_.find(key_of(edge));
-    const ToldEdge told = known == told_edges_.end() ? ToldEdge{} : known->second;
+    const auto known = reported_edges_.find(key_of(edge));
+    const ReportedEdge told = known == reported_edges_.end() ? ReportedEdge{} : known->second;
     if (edge.count == told.count) continue;
     const auto count = static_cast<double>(edge.count - told.count);
-    const double usual = static_cast<double>(edge.sum_q8 - told.sum_q8) / 256 / count;  // log2 of ns
+    const double usual = static_cast<double>(edge.sum_q8 - told.sum_q8) / 256 / count;  // log2 of nanoseconds
     grown.push_back({.edge = edge, .ns = count * std::exp2(usual)});
   }
   std::sort(grown.begin(), grown.end(), [](const Grown& a, const Grown& b) {
@@ -104,7 +105,7 @@ void ReportTotals::tell_edges(proto::SightReport& report) {
     fill(told, edge);
     bytes += told.ByteSizeLong() + kEntryBytes;
     // As if it were delivered: a report that is lost is made up for when the edge grows again.
-    told_edges_[key_of(edge)] = {.count = edge.count, .sum_q8 = edge.sum_q8};
+    reported_edges_[key_of(edge)] = {.count = edge.count, .sum_q8 = edge.sum_q8};
   }
 }
 

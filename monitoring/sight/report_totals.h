@@ -17,8 +17,8 @@ class ReportTotals {
 
   /// `all`: beside devices, peers, transitions and waits.
   void tell(proto::SightReport& report, int64_t now, bool all);
-  /// Whoever gets the next report knows no totals.
-  void forget() { told_edges_.clear(); }
+  /// The receiver of the next report knows no totals.
+  void forget() { reported_edges_.clear(); }
 
  private:
   void tell_targets(proto::SightReport& report, int64_t now, bool all) const;
@@ -28,11 +28,12 @@ class ReportTotals {
   const Recorder& recorder_;
   const size_t most_bytes_;
   const Duration still_;
-  struct ToldEdge {
+  struct ReportedEdge {
     uint64_t count = 0;
     int64_t sum_q8 = 0;
   };
-  std::unordered_map<uint32_t, ToldEdge> told_edges_;  ///< by both states: what was told last
+  /// Key: both states; the totals that were last reported.
+  std::unordered_map<uint32_t, ReportedEdge> reported_edges_;
 };
 
 }  // namespace kintsugi::sight

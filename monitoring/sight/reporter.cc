@@ -187,9 +187,9 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
   }
   // Roles with nothing open, too: that a process begins to serve requests shows that it hears somebody.
   const auto totals = recorder_.live().roles().read();
-  told_begun_.resize(totals.size());
+  reported_begun_.resize(totals.size());
   const auto serves_more = [&](size_t number) {
-    return totals[number].site != nullptr && totals[number].begun != told_begun_[number] &&
+    return totals[number].site != nullptr && totals[number].begun != reported_begun_[number] &&
            std::string_view(totals[number].site->name).starts_with(kServes);
   };
   for (size_t number = 0; number < totals.size(); number++)
@@ -205,7 +205,7 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
     role.set_failed(totals[number].failed);
     if (!all && !serves_more(number) && role.oldest_ns() < static_cast<uint64_t>(limits_.still.count()))
       continue;
-    told_begun_[number] = role.begun();
+    reported_begun_[number] = role.begun();
     *report.add_roles() = role;
   }
 }
@@ -223,24 +223,25 @@ void Reporter::tell_last_touched(proto::SightReport& report, ReportedPlaces& pla
 }
 
 void Reporter::tell_ended(proto::SightReport& report, int64_t now) {
-  ended_telling_ = ended_told_;
+  ended_pending_ = ended_reported_;
   for (const EndedWait& ended : recorder_.live().ended_waits().read()) {
     const bool waited = ended.ended_ns - ended.record.entered_ns >= limits_.still.count();
-    if (!waited || ended.ended_ns <= ended_told_ || now - ended.ended_ns > Duration(60s).count()) continue;
+    if (!waited || ended.ended_ns <= ended_reported_ || now - ended.ended_ns > Duration(60s).count())
+      continue;
     proto::SightLive& told = *report.add_live();
     fill(told, ended.record, TaskRecord{}, 0, ended.ended_ns);
     told.set_task(0);
     told.set_still_ns(told.age_ns());
     told.set_ended_ago_ns(std::max<uint64_t>(1, since(now, ended.ended_ns)));
     told.set_outcome(static_cast<uint32_t>(ended.outcome));
-    ended_telling_ = std::max(ended_telling_, ended.ended_ns);
+    ended_pending_ = std::max(ended_pending_, ended.ended_ns);
   }
 }
 
 void Reporter::delivered(const proto::SightReportAnswer& answer) {
   dictionary_.delivered();
   samples_.delivered(answer);
-  ended_told_ = ended_telling_;
+  ended_reported_ = ended_pending_;
   all_live_ = answer.all_live();
   if (!answer.dictionary()) return;
   dictionary_.forget();

@@ -1,5 +1,5 @@
-/// What a process tells the monitor about the work that is open in it: reads the recorder's tables and writes SightReports.
-/// No clock, no network: see observer.h for who sends them.
+/// What a process tells the monitor about the work that is open in it: reads the recorder's tables and writes
+/// SightReports. No clock, no network: see observer.h for who sends them.
 #pragma once
 
 #include <mutex>
@@ -15,24 +15,24 @@
 
 namespace kintsugi::sight {
 
-/// Who reports.
+/// The identity of the reporting process.
 struct Reporting {
   std::string kind;        ///< metaserver, chunkserver, repair-manager, client, mount, monitor
-  std::string name;        ///< as people know it; empty: none
-  std::string address;     ///< where it is called; empty: nowhere
-  uint64_t server_id = 0;  ///< of a chunkserver
-  std::string host;        ///< its machine; empty: the one that this runs on
+  std::string name;        ///< name for people; empty: none
+  std::string address;     ///< address of its RPC server; empty: it has none
+  uint64_t server_id = 0;  ///< only of a chunkserver
+  std::string host;        ///< machine; empty: the one on which this process runs
 };
 
 struct ReporterLimits {
-  size_t report_bytes =
-      60 << 10;  ///< of one report; then what has been open for the shortest time is left out
-  size_t dictionary_bytes =
-      16 << 10;                    ///< of new paths and states in one report; the others come with later ones
-  size_t totals_bytes = 12 << 10;  ///< of edges and waits in one report
-  size_t oldest = 32;              ///< tasks that are always told, if they are older than `still`
-  Duration still = std::chrono::seconds(1);  ///< a task that has not moved for so long is told
-  uint64_t totals_every = 10;                ///< reports between two that tell totals
+  /// Size of one report. The tasks that have been open for the shortest time are left out of a full one.
+  size_t report_bytes = 60 << 10;
+  /// Size of the new paths and states in one report; further ones are left for later reports.
+  size_t dictionary_bytes = 16 << 10;
+  size_t totals_bytes = 12 << 10;  ///< size of the edges and waits in one report
+  size_t oldest = 32;  ///< this many of the oldest tasks are always reported if older than `still`
+  Duration still = std::chrono::seconds(1);  ///< a task that has not moved for this long is reported
+  uint64_t totals_every = 10;                ///< every so many reports contain totals
   size_t samples = 64;
 };
 
@@ -45,11 +45,12 @@ class Reporter {
   void set_who(Reporting who);
   Reporting who() const;
 
-  /// The next report. It counts as told once delivered() was called with its answer; else the next one tells the same again.
+  /// The next report. It counts as told once delivered() was called with its answer; else the next one tells the same
+  /// again.
   proto::SightReport make(TimePoint now, WallTime wall, proto::SightLoop loop = {},
                           proto::SightSystem system = {});
   void delivered(const proto::SightReportAnswer& answer);
-  /// Whoever gets the next report has seen none before.
+  /// The receiver of the next report has seen none before.
   void forget();
 
  private:
@@ -75,9 +76,9 @@ class Reporter {
   Reporting who_;
 
   uint64_t sequence_ = 0;
-  bool all_live_ = true;              ///< asked for, and for the first report
-  std::vector<uint64_t> told_begun_;  ///< by role: how many tasks, as it was told last
-  int64_t ended_told_ = 0, ended_telling_ = 0;
+  bool all_live_ = true;  ///< the next report contains all open work: the first one, and on request
+  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks, as last reported
+  int64_t ended_reported_ = 0, ended_pending_ = 0;
   ReportDictionary dictionary_;
   ReportTotals totals_;
   ReportSamples samples_;

@@ -13,8 +13,8 @@ std::string short_file(const char* file) {
 
 std::string short_function(const char* function) {
   std::string_view name = function;
-  // "R ns::Class::function(P)" with templates anywhere: what stands before the first parenthesis outside of them, behind
-  // the last blank before that.
+  // "R ns::Class::function(P)" with templates anywhere: what stands before the first parenthesis outside of them,
+  // behind the last blank before that.
   size_t end = name.size(), begin = 0;
   int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {

@@ -23,14 +23,14 @@ namespace kintsugi::sight {
 namespace {
 
 constexpr int kMostFrames = 40;
-constexpr int kOwnFrames = 2;  ///< the handler's, and the one that the kernel puts below it
+constexpr int kOwnFrames = 2;  ///< frames of the handler, and of the kernel below it
 constexpr size_t kMostSymbols = 1 << 20;
 
 std::array<void*, kMostFrames> frames;
 std::atomic<int> frame_count{-1};
 
-/// Runs on the thread that is asked. After its first call, which loads the unwinder, backtrace() neither allocates nor locks
-/// anything but the list of loaded libraries, which no daemon changes once it runs.
+/// Runs on the thread that is asked. After its first call, which loads the unwinder, backtrace() neither allocates nor
+/// locks anything but the list of loaded libraries, which no daemon changes once it runs.
 void take_sample(int) {
   const int error = errno;
   frame_count.store(backtrace(frames.data(), kMostFrames), std::memory_order_release);
@@ -64,7 +64,7 @@ Binary find_binary() {
             note = body + (header.n_descsz + 3) / 4 * 4;
           }
         }
-        return 1;  // the first is the binary itself
+        return 1;  // ends the iteration: the first object is the binary itself
       },
       &binary);
   return binary;
@@ -144,7 +144,8 @@ StackSample sample_stack(pthread_t thread, Duration limit) {
   const std::lock_guard lock(mutex);
   static const bool ready = [] {
     std::array<void*, 4> first;
-    (void)backtrace(first.data(), static_cast<int>(first.size()));  // loads the unwinder
+    // Loads the unwinder before a signal needs it.
+    (void)backtrace(first.data(), static_cast<int>(first.size()));
     struct sigaction action{};
     action.sa_handler = take_sample;
     action.sa_flags = SA_RESTART;

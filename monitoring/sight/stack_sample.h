@@ -12,13 +12,13 @@
 namespace kintsugi::sight {
 
 struct StackSample {
-  std::vector<uint64_t>
-      offsets;  ///< in the binary, innermost first; as addresses where they are in a library
-  std::vector<std::string> symbols;  ///< names of the functions, as far as they can be told
+  /// Offsets in the binary, innermost first; in libraries, addresses.
+  std::vector<uint64_t> offsets;
+  std::vector<std::string> symbols;  ///< names of the functions, as far as known
 };
 
-/// Has SIGURG interrupt the thread and copy its return addresses. Empty when it does not answer within `limit`. One thread
-/// samples at a time. REQUIRES: the thread lives.
+/// Has SIGURG interrupt the thread and copy its return addresses. Empty when it does not answer within `limit`. One
+/// thread samples at a time. REQUIRES: the thread lives.
 StackSample sample_stack(pthread_t thread, Duration limit = std::chrono::milliseconds(200));
 
 /// The build id of the running binary; empty when it has none.

@@ -10,7 +10,7 @@ namespace kintsugi::sight {
 
 namespace {
 
-constexpr size_t kSummaryLine = 200;  ///< bytes
+constexpr size_t kSummaryLine = 200;  ///< longest line in bytes
 
 /// Where the task stands: its regions, the place in the code, and what it waits for.
 std::string place_of(const OpenTask& task, const TargetTable& targets) {

@@ -25,16 +25,17 @@ class EventRing {
  private:
   static constexpr size_t kWords = sizeof(Event) / 8;
   struct Slot {
-    std::atomic<uint64_t> sequence{0};  ///< 0 empty, odd being written, 2 * (push number + 1) whole
+    std::atomic<uint64_t> sequence{0};  ///< 0: empty; odd: being written; 2 * (push number + 1): complete
     std::array<std::atomic<uint64_t>, kWords> words{};
   };
   ZeroedArray<Slot> slots_;
   std::atomic<uint64_t> pushed_{0};
-  size_t next_ = 0;  ///< the slot of the next push: a division less than by its number
+  /// Slot of the next push; saves a division of the push number.
+  size_t next_ = 0;
 };
 
-/// Open-addressed table from path to totals. Entries are made as paths come and never removed, so a reader may walk it at
-/// any time.
+/// Open-addressed table from path to totals. Entries are made as paths come and never removed, so a reader may walk it
+/// at any time.
 class PathTable {
  public:
   explicit PathTable(size_t max_paths);
@@ -55,8 +56,8 @@ class PathTable {
   };
   Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site, const LiveWork::Closed& closed);
 
-  std::vector<std::atomic<Entry*>> slots_;  ///< null: free
-  std::deque<Entry> entries_;  ///< what the slots point to, which never moves; for the writer only
+  std::vector<std::atomic<Entry*>> slots_;  ///< null: the slot is free
+  std::deque<Entry> entries_;  ///< entries that the slots point to, which never move; only the writer uses it
   const size_t mask_, max_paths_;
 };
 

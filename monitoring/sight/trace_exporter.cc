@@ -33,8 +33,9 @@ asio::awaitable<void> TraceExporter::send(asio::any_io_executor executor, TraceE
   const bool failed = !answered || *answered < 200 || *answered > 299;
   if (failed) not_before_ = now + kPauseAfterFailure;
   if (std::exchange(failing_, failed) || !failed) co_return;
-  log::warning("traces are lost: {}", answered ? fmt::format("{} answered {}", wanted.collector, *answered)
-                                               : answered.error().message());
+  log::warning("traces cannot be sent: {}", answered
+                                                ? fmt::format("{} answered {}", wanted.collector, *answered)
+                                                : answered.error().message());
 }
 
 }  // namespace kintsugi::sight

@@ -1,4 +1,5 @@
-/// Sends spans that have ended to a collector of OpenTelemetry, as OTLP/HTTP in JSON. On the observer's thread, so that it costs the loop nothing.
+/// Sends spans that have ended to a collector of OpenTelemetry, as OTLP/HTTP in JSON. On the observer's thread, so
+/// that it costs the loop nothing.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@ namespace kintsugi::sight {
 
 /// Which traces, and where to; the monitor tells it to every process.
 struct TraceExport {
-  std::string collector;  ///< "http://host:port/v1/traces"; empty: none are sent
-  double share = 0;       ///< of all traces; the same ones in every process
+  std::string collector;  ///< "http://host:port/v1/traces"; empty: traces are not sent
+  double share = 0;       ///< share of all traces; every process chooses the same ones
 };
 
 /// True when a trace is among the `share` that is sent: by its number alone, so that all processes choose the same.
@@ -20,13 +21,14 @@ bool is_chosen(uint64_t trace_id, double share);
 
 class TraceExporter {
  public:
-  static constexpr size_t kMostSpans = 2000;  ///< of one request; what is more is left out
+  static constexpr size_t kMostSpans = 2000;  ///< spans in one request; further ones are dropped
   static constexpr Duration kLimit = std::chrono::seconds(2);
   static constexpr Duration kPauseAfterFailure = std::chrono::seconds(30);
 
   explicit TraceExporter(const Recorder& recorder) : recorder_(recorder) {}
 
-  /// Sends what ended since the last call, of the chosen traces. What cannot be sent is lost; then nothing is tried for a while.
+  /// Sends what ended since the last call, of the chosen traces. What cannot be sent is lost; then nothing is tried
+  /// for a while.
   asio::awaitable<void> send(asio::any_io_executor executor, TraceExport wanted, Reporting who,
                              WallTime wall);
 

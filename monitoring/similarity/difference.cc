@@ -20,7 +20,7 @@ Normal normal_of(const Edge& edge, double least) {
   return {.mean = edge.mean, .deviation = std::max(edge.deviation(), least)};
 }
 
-/// That a state was left this often without a way out that has this probability, by chance.
+/// The probability that a state was left this often without ever taking a way out that has this probability.
 double chance_without(double left, double probability) {
   return probability >= 1 ? 0 : std::exp(left * std::log1p(-probability));
 }
@@ -65,7 +65,8 @@ class Pair {
     Term term{.state = true, .transition = {state, 0}};
     if (!both_have_it) {
       term.only_one = true;
-      term.magnitude = form_ == Form::kText ? kOnlyInOne : 0;  // in ours the edges into it say that already
+      // In our form the edges into the state already account for it.
+      term.magnitude = form_ == Form::kText ? kOnlyInOne : 0;
       return term;
     }
     const double least = std::min(a_.left(state), b_.left(state));
@@ -75,7 +76,7 @@ class Pair {
   }
 
  private:
-  /// That `lacks` never took the edge is no chance.
+  /// It is no coincidence that `lacks` never took the edge.
   static bool lack_tells(const Model& has, const Edge& edge, const Model& lacks) {
     const double left = lacks.left(edge.transition.from);
     return edge.count >= Support::kFew && left >= Support::kLeftOften &&
@@ -94,7 +95,7 @@ class Pair {
 
   const Model &a_, &b_;
   const Form form_;
-  double busiest_ = 0;  ///< the share of all transitions that the most used edge has
+  double busiest_ = 0;  ///< largest share of all transitions that one edge has
 };
 
 }  // namespace

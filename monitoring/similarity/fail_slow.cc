@@ -140,8 +140,8 @@ void FailSlow::judge(std::vector<Windowed>& kind, TimePoint now) {
       learn(device, now_normal);
       continue;
     }
-    // Larger requests take longer, smaller ones more for each byte: slow is what takes longer for both. What a device has more to do
-    // explains as much more time; what it has less to do explains nothing.
+    // Larger requests take longer, smaller ones more for each byte: slow is what takes longer for both. What a device
+    // has more to do explains as much more time; what it has less to do explains nothing.
     const Pace own = change_of(window);
     const double change =
         std::min(own.request - all.request, own.byte - all.byte) - std::max(0.0, own.rate - all.rate);
@@ -157,7 +157,7 @@ void FailSlow::judge(std::vector<Windowed>& kind, TimePoint now) {
         std::accumulate(device.slow.begin(), device.slow.end(), size_t{0}) >= settings_.raise_windows)
       raise(device, now);
     if (device.since && device.well >= settings_.clear_windows << device.doublings) clear(device, now);
-    if (slow || device.since) {  // what is slow must not become what is normal
+    if (slow || device.since) {  // a slow device must not redefine what is normal
       if (change > 0) device.factor = std::exp2(change);
       device.peers_ns = device.service_ns / device.factor;
       continue;

@@ -1,5 +1,5 @@
-/// Disks and links that have become slower than their peers: compared with what they were themselves, and with what the others of their kind do at the
-/// same time. Not thread-safe; time is a parameter.
+/// Disks and links that have become slower than their peers: compared with what they were themselves, and with what
+/// the others of their kind do at the same time. Not thread-safe; time is a parameter.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,33 @@
 namespace kintsugi::similarity {
 
 struct FailSlowSettings {
-  Duration window = std::chrono::seconds(5);  ///< counters are compared over at least so long
-  uint64_t least_requests = 5;                ///< in a window; with fewer nothing is concluded
-  size_t least_peers = 3;                     ///< others of the kind that were busy in the window
-  double raise_factor = 2;                    ///< slower than before, relative to the peers
+  Duration window = std::chrono::seconds(5);  ///< counters are compared over at least this time
+  uint64_t least_requests = 5;                ///< requests in a window; with fewer nothing is concluded
+  size_t least_peers = 3;                     ///< other devices of the kind that must be busy in the window
+  double raise_factor = 2;                    ///< slow: this factor slower than before, relative to the peers
   double clear_factor = 1.5;
-  double deviations = 4;                     ///< and so many robust deviations of the peers' changes
-  size_t raise_windows = 7, of_windows = 9;  ///< slow in so many of the last: hiccups come and go
-  double much = 2;                           ///< a window that is slower by so many times more counts twice
-  size_t clear_windows = 4;                  ///< well in so many successive ones
-  /// An alarm of which nothing was heard for so long, because others go around the device, is taken back: it may be well by now.
+  double deviations = 4;  ///< slow: also this many robust deviations of the peers' changes
+  /// An alarm needs raise_windows slow ones among the last of_windows: hiccups pass.
+  size_t raise_windows = 7, of_windows = 9;
+  double much = 2;           ///< a window slower by this further factor counts twice
+  size_t clear_windows = 4;  ///< successive windows without slowness that end an alarm
+  /// An alarm of which nothing was heard for so long, because others go around the device, is taken back: it may be
+  /// well by now.
   Duration doubt_after = std::chrono::minutes(3);
-  /// Each time that a device is found slow again, taking the alarm back takes twice as long, so many times. A disk that is slow only
-  /// under load looks well as soon as it has none.
+  /// Each time that a device is found slow again, taking the alarm back takes twice as long, so many times. A disk
+  /// that is slow only under load looks well as soon as it has none.
   size_t most_doublings = 5;
-  Duration calm_after = std::chrono::hours(6);  ///< without an alarm: then it counts as never found slow
-  size_t learn_windows = 6;                     ///< before a device is judged
-  size_t remember_windows = 120;                ///< that say how fast a device is as a rule
+  /// After this time without an alarm the device counts as never found slow.
+  Duration calm_after = std::chrono::hours(6);
+  size_t learn_windows = 6;       ///< windows needed before a device is judged
+  size_t remember_windows = 120;  ///< windows that define the usual speed of a device
   size_t most_devices = 65'536;
   Duration forget_after = std::chrono::minutes(10);
 };
 
 /// A process's view of a device: a disk of its own, or the link to another process.
 struct DeviceOwner {
-  std::string name;  ///< as people know it
+  std::string name;  ///< name for people
   uint64_t server_id = 0, process = 0;
   std::string process_kind;
 };
@@ -52,7 +55,8 @@ class FailSlow {
 
   /// Takes the counters of one process in, totals since its start. Counters that fall are those of a new process.
   void add(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now);
-  /// The same of devices whose times say nothing now, because who asks them or answers for them has no processor: windows begin anew.
+  /// The same of devices whose times say nothing now, because who asks them or answers for them has no processor:
+  /// windows begin anew.
   void skip(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now);
   /// Judges what has a whole window by now. Call it about every second.
   void step(TimePoint now);
@@ -73,20 +77,21 @@ class FailSlow {
     DeviceOwner owner;
     std::string name;
     bool peer = false;
-    std::optional<Counters> begin;  ///< of the window that is open
+    std::optional<Counters> begin;  ///< counters at the start of the current window
     Counters last;
-    std::deque<Pace> normal;  ///< in windows without an alarm, less what had changed for all by then
-    Pace usual;               ///< the medians of those
-    std::deque<size_t> slow;  ///< the last windows: 0, or 1, or 2 when it was much slower
-    size_t well = 0;          ///< successive windows
+    /// Windows without an alarm, each minus what had changed for all devices by then.
+    std::deque<Pace> normal;
+    Pace usual;               ///< medians of `normal`
+    std::deque<size_t> slow;  ///< the latest windows; 0: not slow, 1: slow, 2: much slower
+    size_t well = 0;          ///< successive windows without slowness
     std::optional<TimePoint> since;
     TimePoint first_slow{}, judged{};
-    size_t doublings = 0;              ///< of the patience with an alarm
-    std::optional<TimePoint> cleared;  ///< the last alarm
+    size_t doublings = 0;              ///< how often the time until an alarm is withdrawn has been doubled
+    std::optional<TimePoint> cleared;  ///< end of the last alarm
     double factor = 1, service_ns = 0, peers_ns = 0, requests = 0;
   };
-  using Key = std::tuple<uint64_t, bool, std::string>;  // server or process, peer, name
-  using Kind = std::pair<std::string, bool>;            // process kind, peer
+  using Key = std::tuple<uint64_t, bool, std::string>;  // server or process, is a peer, name
+  using Kind = std::pair<std::string, bool>;            // kind of process, is a peer
   struct Windowed {
     Device* device;
     Pace pace;

@@ -51,7 +51,7 @@ void MemoryWatch::look(const std::vector<MemoryUse>& processes, TimePoint now) {
   if (looked_ && now - *looked_ < settings_.step) return;
   looked_ = now;
   std::map<uint64_t, Known> kept;
-  std::map<std::string, std::vector<std::pair<uint64_t, double>>> growths;  // by kind
+  std::map<std::string, std::vector<std::pair<uint64_t, double>>> growths;  // key: kind of process
   for (const MemoryUse& use : processes) {
     if (use.bytes == 0 || use.bytes > kMostBytes || kept.size() >= settings_.most_processes) continue;
     const auto before = known_.find(use.process);

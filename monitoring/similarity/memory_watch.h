@@ -1,5 +1,5 @@
-/// Which server takes more and more memory while the others of its kind do not: a leak, or something beside it that walks through memory. Not
-/// thread-safe.
+/// Which server takes more and more memory while the others of its kind do not: a leak, or something beside it that
+/// walks through memory. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -15,14 +15,14 @@ namespace kintsugi::similarity {
 
 struct MemorySettings {
   Duration step = std::chrono::seconds(5);
-  size_t remembered = 60;       ///< steps, that say how much memory a process has as a rule
-  size_t least_remembered = 6;  ///< before anything is more than usual
-  uint64_t least_growth =
-      256ull << 20;          ///< beyond what it has as a rule, and beyond what the others have grown by
-  double least_share = 0.5;  ///< the same, of what it has as a rule
-  size_t least_peers =
-      2;  ///< others of its kind; with fewer twice as much growth is needed, and the verdict is unsure
-  size_t raise_steps = 3;  ///< successive ones
+  size_t remembered = 60;       ///< steps that define how much memory a process usually has
+  size_t least_remembered = 6;  ///< steps needed before anything is more than usual
+  /// Growth beyond its usual memory, and beyond the growth of the others, that is needed for an alarm.
+  uint64_t least_growth = 256ull << 20;
+  double least_share = 0.5;  ///< growth as a share of its usual memory that is needed as well
+  /// Other processes of its kind. With fewer, twice as much growth is needed, and the verdict is unsure.
+  size_t least_peers = 2;
+  size_t raise_steps = 3;  ///< successive steps that are needed for an alarm
   /// Memory that has not grown any more for so long is what the process needs now.
   Duration settles = std::chrono::minutes(10);
   size_t most_processes = 4096;
@@ -30,7 +30,7 @@ struct MemorySettings {
 
 /// What one process says.
 struct MemoryUse {
-  std::string name;  ///< as people know it
+  std::string name;  ///< name for people
   uint64_t server_id = 0, process = 0;
   std::string kind;
   uint64_t bytes = 0;
@@ -48,12 +48,12 @@ class MemoryWatch {
  private:
   struct Known {
     MemoryUse last;
-    std::deque<uint64_t> usual;  ///< in steps without an alarm
-    uint64_t base = 0;           ///< the median of those
+    std::deque<uint64_t> usual;  ///< memory in steps without an alarm
+    uint64_t base = 0;           ///< median of `usual`
     int64_t growth = 0;
     uint64_t largest = 0;
-    TimePoint grew{};  ///< when it was larger than ever
-    size_t odd = 0;    ///< successive steps
+    TimePoint grew{};  ///< when its memory last reached a new maximum
+    size_t odd = 0;    ///< successive steps with too much memory
     std::optional<TimePoint> since;
     int64_t peers_growth = 0;
     size_t peers = 0;
@@ -61,7 +61,7 @@ class MemoryWatch {
   void judge(Known& known, TimePoint now);
 
   MemorySettings settings_;
-  std::map<uint64_t, Known> known_;  ///< by process
+  std::map<uint64_t, Known> known_;  ///< key: process id
   std::optional<TimePoint> looked_;
 };
 

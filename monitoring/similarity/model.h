@@ -1,4 +1,5 @@
-/// What one worker did in one window, as states with transitions between them: a semi-Markov model (Laguna 2012, section 3.2). Pure values.
+/// What one worker did in one window, as states with transitions between them: a semi-Markov model (Laguna 2012,
+/// section 3.2). Pure values.
 #pragma once
 
 #include <compare>
@@ -18,12 +19,13 @@ struct Transition {
   auto operator<=>(const Transition&) const = default;
 };
 
-/// How often a transition was made, and how long the state before it had lasted: mean and spread, in whatever unit the model is of.
+/// How often a transition was made, and how long the state before it had lasted: mean and spread, in whatever unit the
+/// model is of.
 struct Edge {
   Transition transition;
   double count = 0;
   double mean = 0;
-  double squares = 0;  ///< sum of squared differences to the mean ("M2")
+  double squares = 0;  ///< sum of squared differences from the mean ("M2")
 
   double variance() const { return count > 0 ? squares / count : 0; }
   double deviation() const;
@@ -59,19 +61,21 @@ class Model {
     uint64_t state;
     double count;
   };
-  std::vector<Left>
-      left_;  ///< ascending; a hash table takes three times as much, and thousands of models are kept
+  /// Ascending. A hash table would take three times as much memory, and there are thousands of models.
+  std::vector<Left> left_;
   double count_ = 0;
 };
 
-/// Of times in nanoseconds the logarithm to base 2, as reports hold them. `state_of` gives each number of a state in the report the number
-/// that means the same everywhere, or 0 for those to leave out. Edges with impossible counts are left out.
+/// A model of the logarithms to base 2 of times in nanoseconds, as reports hold them. `state_of` gives each number of
+/// a state in the report the number that means the same everywhere, or 0 for those to leave out. Edges with impossible
+/// counts are left out.
 Model model_of(std::span<const proto::SightEdge* const> edges,
                const std::unordered_map<uint32_t, uint64_t>& state_of);
 
 /// The mean of the times themselves when their logarithms (base 2) are normal.
 double linear_mean(const Normal& log2_times);
-/// The inverse of that with the variance: the normal distribution of logarithms (base 2) of times with this mean and variance.
+/// The inverse of that with the variance: the normal distribution of logarithms (base 2) of times with this mean and
+/// variance.
 Normal log2_normal(double mean, double variance);
 
 }  // namespace kintsugi::similarity

@@ -8,7 +8,8 @@
 namespace kintsugi::similarity {
 namespace {
 
-/// Spreads that are not worth telling apart: of excess and of lacking a processor in seconds of a window, of memory in bytes and as a share of it.
+/// Spreads that are not worth telling apart: of excess and of lacking a processor in seconds of a window, of memory in
+/// bytes and as a share of it.
 constexpr double kLeastExcess = 0.1, kLeastDelay = 0.3, kLeastMemory = 16 << 20, kLeastMemoryShare = 0.05;
 /// A process that was not heard of for so long is no peer any more.
 constexpr auto kPeersWithin = std::chrono::seconds(20);

@@ -1,9 +1,10 @@
-/// In which window, at which server and at which transition something was unlike everything before: AutomaDeD's three questions (Laguna 2012, sections 3.3.4
-/// and 3.4), answered by the longest stays in states instead of by their means.
+/// In which window, at which server and at which transition something was unlike everything before: AutomaDeD's three
+/// questions (Laguna 2012, sections 3.3.4 and 3.4), answered by the longest stays in states instead of by their means.
 ///
-/// A server has hundreds of requests at once, so that one that stalls, or a loop that holds all of them up for a second, hardly moves the mean of any transition. What it
-/// moves is the time that stays took beyond all that is usual of that transition: the *excess*. Waits for others do not count, for they are what a fault elsewhere
-/// does to this server.
+/// A server has hundreds of requests at once, so that one that stalls, or a loop that holds all of them up for a
+/// second, hardly moves the mean of any transition. What it moves is the time that stays took beyond all that is usual
+/// of that transition: the *excess*. Waits for others do not count, for they are what a fault elsewhere does to this
+/// server.
 #pragma once
 
 #include <array>
@@ -30,18 +31,19 @@ struct Stays {
 /// What one process did from one report of its totals to the next.
 struct ProcessWindow {
   uint64_t process = 0;
-  std::string kind;  ///< chunkserver, metaserver: what it is compared with
+  std::string kind;  ///< chunkserver, metaserver and so on: windows of one kind are compared
   TimePoint began{}, ended{};
   std::vector<Stays> stays;
-  double memory_bytes = 0;  ///< at its end
-  double delayed_s = 0;     ///< its event loop could have run, and had no processor
+  double memory_bytes = 0;  ///< at the end of the window
+  double delayed_s = 0;     ///< time in which its event loop could run, but had no processor
 };
 
 /// What a stay in a state says.
 enum class StateUse : uint8_t {
-  kWorks,   ///< the process itself is at work, or should be
-  kDevice,  ///< its disk or store is
-  kWaits,   ///< others are, or nobody: for an answer, a sibling, a timer, work to come
+  kWorks,   ///< the process itself works, or should
+  kDevice,  ///< its disk or store works
+  /// Others work, or nobody: it waits for an answer, a sibling, a timer, or new work.
+  kWaits,
 };
 
 enum class OddBecause : uint8_t { kTime, kMemory, kProcessor };
@@ -52,31 +54,33 @@ struct OddTransition {
 };
 
 struct OddWindow {
-  double score =
-      0;  ///< how many times its usual spread it is away from what is usual; the largest of the three
+  /// Distance from what is usual, in usual spreads; the largest of the three values.
+  double score = 0;
   OddBecause because = OddBecause::kTime;
-  double time_score = 0;  ///< of its times alone
+  double time_score = 0;  ///< score of the times alone
   double excess_s = 0;
-  std::vector<OddTransition> top;  ///< what took most of the excess first; at most kShown
+  std::vector<OddTransition> top;  ///< transitions with the largest excess first; at most kShown
 };
 
 /// Not thread-safe.
 class OddWindows {
  public:
   static constexpr size_t kShown = 5;
-  static constexpr double kOdd = 4;  ///< with a higher score a window says nothing of what is usual
+  static constexpr double kOdd = 4;  ///< a window with a higher score does not change what is usual
   static constexpr size_t kReferences = 60;
-  /// Of a transition: beyond this quantile, and an octave more, is the excess.
+  /// The excess of a transition is what lies beyond this quantile of its times, and an octave more.
   static constexpr double kUsual = 0.998;
-  static constexpr double kFew = 100;  ///< with fewer stays the longest one of them is what is usual
+  /// If there are fewer stays, the longest of them defines what is usual.
+  static constexpr double kFew = 100;
   /// What a state is held for that hardly anything is known of: 2^27 ns are 134 ms.
   static constexpr size_t kUnknownOctave = 27;
-  static constexpr double kMostStays = 1e6;  ///< of a transition, before older ones count for half
+  static constexpr double kMostStays = 1e6;  ///< stays in a transition after which older ones count half
   static constexpr size_t kMostTransitions = 65'536, kMostProcesses = 16'384;
 
   explicit OddWindows(std::function<StateUse(uint64_t state)> use) : use_(std::move(use)) {}
 
-  /// Judges it against earlier windows of all processes of its kind, and remembers it unless it is odd. In the order of their ends.
+  /// Judges it against earlier windows of all processes of its kind, and remembers it unless it is odd. In the order
+  /// of their ends.
   OddWindow add(const ProcessWindow& window);
 
  private:
@@ -89,8 +93,8 @@ class OddWindows {
   };
   struct Known {
     std::string kind;
-    std::deque<Values> past;  ///< of windows that were not odd
-    Values last;              ///< of whatever window
+    std::deque<Values> past;  ///< values of windows that were not odd
+    Values last;              ///< values of the latest window, odd or not
     TimePoint ended{};
   };
 
@@ -101,7 +105,7 @@ class OddWindows {
   void remember(const ProcessWindow& window);
 
   std::function<StateUse(uint64_t state)> use_;
-  std::map<std::string, std::map<Transition, Usual>> usual_;  ///< by kind
+  std::map<std::string, std::map<Transition, Usual>> usual_;  ///< key: kind of process
   std::map<uint64_t, Known> known_;
 };
 

@@ -148,7 +148,7 @@ void Watch::judge_role(std::vector<Judged>& role) {
         judged.worker->model.find(first.transition) != nullptr ? judged.worker->model : judged.past;
     const bool other_path = first.only_one && has.probability(*has.find(first.transition)) >= kUsualPath;
     judged.odd = judged.factor >= settings_.least_factor || other_path;
-    if (judged.odd) {  // what is slower stands first
+    if (judged.odd) {  // the slowest comes first
       const auto slower = [&](const Term& term) {
         return factor_of(judged.worker->model, judged.past, term) >= settings_.least_factor;
       };
@@ -189,7 +189,8 @@ proto::Verdict Watch::short_of_resource(const Worker& worker, size_t transitions
   return verdict;
 }
 
-/// When all computing of a process is slower by one factor, something else takes its processor or memory, and no transition is the culprit.
+/// When all computing of a process is slower by one factor, something else takes its processor or memory, and no
+/// transition is the culprit.
 void Watch::judge_computing(const Roles& roles, TimePoint now) {
   struct Computing {
     const Worker* worker = nullptr;

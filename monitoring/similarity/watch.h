@@ -1,4 +1,5 @@
-/// Which server works unlike the others of its role, and unlike itself before: AutomaDeD of a live cluster, window by window. Not thread-safe.
+/// Which server works unlike the others of its role, and unlike itself before: AutomaDeD of a live cluster, window by
+/// window. Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -16,43 +17,44 @@ namespace kintsugi::similarity {
 
 struct WatchSettings {
   Form form = Form::kOurs;
-  double least_transitions = 100;  ///< of a worker in a window; with fewer it is not judged
-  size_t references = 60;          ///< windows without an alarm that are remembered of a worker
-  size_t like_load = 8;            ///< of them, those with the most similar load are compared with
+  double least_transitions = 100;  ///< transitions of a worker in a window; with fewer it is not judged
+  size_t references = 60;          ///< windows of a worker without an alarm that are remembered
+  size_t like_load = 8;            ///< how many of them, with the most similar load, it is compared with
   size_t least_references = 4;
-  size_t least_peers = 2;  ///< other workers of the role; with fewer only a worker's own past counts
-  double deviations =
-      6;  ///< a difference is odd when it is so many robust deviations above what it is as a rule
-  double least_difference = 0.5;  ///< and at least this large
-  double least_factor =
-      1.6;  ///< a transition that takes less than this times what it took is no reason for a verdict
-  double least_executions = 20;  ///< of a transition that is named
-  double resource_factor =
-      1.4;  ///< all computing of a server is slower by this: its processor or memory is taken
-  size_t resource_edges = 3;                    ///< transitions that compute, at least
-  size_t raise_windows = 2, clear_windows = 2;  ///< successive odd or well windows
+  size_t least_peers = 2;  ///< other workers of the role; with fewer only its own past counts
+  /// A difference is odd when it exceeds its usual value by so many robust deviations.
+  double deviations = 6;
+  double least_difference = 0.5;  ///< a smaller difference is never odd
+  /// A transition that takes less than this factor more time is no reason for a verdict.
+  double least_factor = 1.6;
+  double least_executions = 20;  ///< executions that a transition needs to be named
+  /// If everything that a server computes is slower by this factor, its processor or memory is taken by others.
+  double resource_factor = 1.4;
+  size_t resource_edges = 3;  ///< computing transitions that are needed for that
+  /// Successive odd windows that raise, and normal ones that clear.
+  size_t raise_windows = 2, clear_windows = 2;
   size_t most_workers = 16'384;
 };
 
 /// A window of one worker.
 struct Worker {
-  std::string server;  ///< as people know it
+  std::string server;  ///< name for people
   uint64_t server_id = 0, process = 0;
   std::string process_kind, role;
-  Model model;  ///< of log2 times
-  std::vector<double>
-      load;  ///< rates in this window: operations and bytes a second, of each kind; as many in every window
+  Model model;  ///< model of the log2 of times
+  /// Rates in this window: operations and bytes a second of each kind. Every window has the same number of them.
+  std::vector<double> load;
   /// It could have run, and had no processor, for a good part of the window: then its times say nothing of it.
   bool lacked_processor = false;
 };
 
 struct StateInfo {
-  std::string name;    ///< for people: region and what is waited for
-  std::string region;  ///< the whole calling context
+  std::string name;    ///< for people: the region, and what is waited for
+  std::string region;  ///< full calling context
   std::string file, function;
   uint32_t line = 0;
   proto::WaitKind wait = proto::WAIT_NONE;
-  bool computes = false;  ///< it waits for nothing
+  bool computes = false;  ///< true: it waits for nothing
 };
 
 class Watch {
@@ -61,7 +63,8 @@ class Watch {
   explicit Watch(Describe describe, WatchSettings settings = {})
       : describe_(std::move(describe)), settings_(settings) {}
 
-  /// All workers' windows of one length that ended at `now`. A process that is not among them is forgotten after a while.
+  /// All workers' windows of one length that ended at `now`. A process that is not among them is forgotten after a
+  /// while.
   void add_window(const std::vector<Worker>& workers, TimePoint now);
   /// The alarms that stand: SLOW with server, role and transition, or RESOURCE with the server.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
@@ -72,7 +75,7 @@ class Watch {
     std::vector<double> load;
   };
   struct Alarm {
-    size_t odd = 0, well = 0;  ///< successive windows
+    size_t odd = 0, well = 0;  ///< successive odd windows, and successive normal ones
     std::optional<TimePoint> since;
     TimePoint first_odd{};
     proto::Verdict verdict;
@@ -93,9 +96,9 @@ class Watch {
     std::vector<Term> top;
     double factor = 1;
   };
-  using Key = std::pair<uint64_t, std::string>;  // process, role
-  using Roles =
-      std::map<std::pair<std::string, std::string>, std::vector<Judged>>;  // by kind of process and role
+  using Key = std::pair<uint64_t, std::string>;  // (process, role)
+  // Key: kind of process and role.
+  using Roles = std::map<std::pair<std::string, std::string>, std::vector<Judged>>;
 
   Model past_of(const Known& known, const std::vector<double>& load) const;
   Roles by_role(const std::vector<Worker>& workers, TimePoint now);
@@ -112,7 +115,7 @@ class Watch {
   Describe describe_;
   WatchSettings settings_;
   std::map<Key, Known> known_;
-  std::map<uint64_t, Alarm> resource_;  ///< by process
+  std::map<uint64_t, Alarm> resource_;  ///< key: process id
   std::map<uint64_t, TimePoint> seen_;
 };
 

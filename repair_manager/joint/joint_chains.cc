@@ -107,7 +107,7 @@ std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
                                      std::span<const size_t> accepted,
                                      const std::function<bool(size_t, uint32_t)>& may_receive) {
   Downloads downloads(servers, matching);
-  std::vector<JointChoice> choices;  // all leaves first
+  std::vector<JointChoice> choices;  // all leaves come first
   for (size_t repair : accepted)
     choices.push_back(
         {.repair = repair, .chains = chains_of(repairs[repair], matching.parts(repair), downloads)});

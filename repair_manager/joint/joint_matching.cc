@@ -5,7 +5,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr size_t kNearby = 64;  // servers whose repairs are looked at
+constexpr size_t kNearby = 64;  // servers that one search visits, unless the parts have the smallest size
 
 }  // namespace
 

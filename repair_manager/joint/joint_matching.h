@@ -24,8 +24,8 @@ struct JointRepair {
 
 /// How much a server may help.
 struct HelperRoom {
-  uint32_t capacity = 0;  ///< parts that it helps with at most, those of `load` included
-  uint32_t load = 0;      ///< parts that it helps with already
+  uint32_t capacity = 0;  ///< most parts that it may help with, including `load`
+  uint32_t load = 0;      ///< parts that it already helps with
 };
 
 class Matching {
@@ -69,12 +69,13 @@ class Matching {
 
   std::span<const JointRepair> repairs_;
   std::vector<HelperRoom> servers_;
-  std::vector<std::vector<uint32_t>> helped_;  // by server: repairs that it helps
-  std::vector<std::vector<uint32_t>> parts_;   // by repair: of each candidate
-  std::vector<uint32_t> seen_, from_, by_;     // by server: the search under way
+  std::vector<std::vector<uint32_t>> helped_;  // index: server; the repairs that it helps
+  // Index: repair; the parts that each of its candidates contributes.
+  std::vector<std::vector<uint32_t>> parts_;
+  std::vector<uint32_t> seen_, from_, by_;  // index: server; state of the current search
   uint32_t search_ = 0;
   std::deque<uint32_t> frontier_;
-  std::vector<Step> steps_;  // of the repair that is being let in
+  std::vector<Step> steps_;  // steps for the repair that is being admitted
 };
 
 }  // namespace kintsugi::repair_manager

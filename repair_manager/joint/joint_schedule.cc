@@ -150,7 +150,7 @@ class Schedule {
   const JointLimits& limits_;
   double typical_;
   double total_ = 0;  // parts that all servers together may help with at a level of one
-  double busy_ = 0;   // parts that they help with already
+  double busy_ = 0;   // parts that they already help with
 };
 
 }  // namespace

@@ -36,9 +36,11 @@
 namespace kintsugi::repair_manager {
 
 struct JointLimits {
-  uint32_t level = 8;  ///< chunks that a server of typical rate helps with at least while more wait
-  uint32_t most = 16;  ///< and at most, at the end
-  size_t waiting = 0;  ///< repairs that wait in all, if more than are given
+  /// While more repairs wait, a server of typical rate helps with at least so many chunks.
+  uint32_t level = 8;
+  /// At the end, when no more repairs wait, it helps with at most so many.
+  uint32_t most = 16;
+  size_t waiting = 0;  ///< all waiting repairs, if more than are passed in
   /// Duration of a repair that has a chain for each part, relative to one with one chain at the same rate.
   double split_cost = 1;
 };

@@ -10,7 +10,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr double kLeastShare = 0.1;  // repairs count on this share of a link, however much users take
+constexpr double kLeastShare = 0.1;  // repairs count on this share of a link, even if users take more of it
 
 double repair_rate(const ServerView& server, const LinkModel& link) {
   const auto or_typical = [&](uint64_t rate) {
@@ -29,7 +29,7 @@ uint32_t parts(double chunks) {
 
 /// Writes the chains into the wishes as trees. `indexes` are the chunks of the candidates.
 void wish_chains(std::span<const JointChain> chains, std::span<const uint32_t> indexes, PlanWishes& wishes) {
-  std::map<uint32_t, size_t> positions;  // from a candidate to its position in wishes.helpers
+  std::map<uint32_t, size_t> positions;  // candidate -> its position in wishes.helpers
   for (const JointChain& chain : chains) {
     SliceTree& tree = wishes.trees.trees.emplace_back();
     for (uint32_t candidate : chain.helpers | std::views::reverse) {
@@ -139,7 +139,7 @@ JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
 
 bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
   const auto known = known_.find(chunk);
-  if (known == known_.end()) return true;  // schedule() has just placed it
+  if (known == known_.end()) return true;  // schedule() has just placed the chunk
   std::vector<JointServer> idle = servers();
   for (size_t i = 0; i < idle.size(); ++i) {
     const ServerView& view = planner_.servers().all()[i];

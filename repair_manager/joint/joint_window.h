@@ -57,9 +57,10 @@ class JointWindow {
     bool fits = false;
     uint64_t length = 0;
     JointRepair repair;
-    std::vector<uint32_t> indexes;  // of the candidates' chunks
+    std::vector<uint32_t> indexes;  // the candidates' chunk indexes
     std::vector<uint32_t> empty;    // data chunks without bytes: they help without a server
-    std::vector<uint32_t> holders;  // ascending: servers with a chunk of the stripe, no destinations
+    // Ascending: servers with a chunk of the stripe, which cannot be destinations.
+    std::vector<uint32_t> holders;
     std::map<uint32_t, uint32_t> chunks_in_rack;
     uint32_t rack_limit = 0;
   };

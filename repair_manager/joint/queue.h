@@ -23,17 +23,19 @@ enum class WorkKind : uint8_t { kRepair, kMove };
 struct QueueEntry {
   ChunkId chunk;
   WorkKind kind = WorkKind::kRepair;
-  int32_t spare =
-      0;  ///< further losses that the stripe survives, whichever they are; negative: data is lost already
-  float heat = 0;                   ///< how much it is read (ChunkView.heat)
-  TimePoint lost_at;                ///< age
-  TimePoint due;                    ///< not before
-  ServerId dead_server;             ///< whose return makes the repair needless; none: only the chunk was lost
-  ServerId moving_from, moving_to;  ///< kMove; to none: the best one
+  /// How many further losses the stripe survives, whichever they are; negative: data is already lost.
+  int32_t spare = 0;
+  float heat = 0;     ///< how often the chunk is read (ChunkView.heat)
+  TimePoint lost_at;  ///< time of the loss; older losses go first
+  TimePoint due;      ///< the entry waits until this time
+  /// The server whose return makes the repair needless; none: only the chunk was lost, not its server.
+  ServerId dead_server;
+  /// Only for kMove; moving_to none: the best destination.
+  ServerId moving_from, moving_to;
   std::shared_ptr<const std::string> reason;
-  uint32_t attempt = 0;            ///< attempts that failed so far
-  uint32_t rotation = 0;           ///< failed attempts after which nobody knew whom to blame
-  std::vector<ServerId> excluded;  ///< failed in the last attempts
+  uint32_t attempt = 0;            ///< failed attempts so far
+  uint32_t rotation = 0;           ///< failed attempts for which no server could be blamed
+  std::vector<ServerId> excluded;  ///< servers that failed in the last attempts
 };
 
 /// 1 for a chunk that is read at least once a minute, and one more for each doubling: the order does not change with
@@ -54,8 +56,8 @@ class RepairQueue {
   static constexpr Duration kBlockedRetry = std::chrono::seconds(10);
   static constexpr Duration kRetryCost = std::chrono::milliseconds(1);
 
-  /// One call changes the places of so many entries at most, and advance() does the rest from call to call: a server may have had
-  /// millions of chunks, and whoever calls serves others, too.
+  /// One call changes the places of so many entries at most, and advance() does the rest from call to call: a server
+  /// may have had millions of chunks, and whoever calls serves others, too.
   static constexpr size_t kMovedAtOnce = 1000;
 
   /// Takes the entry in as ready or delayed, by its `due`. A chunk that is in already keeps its age and
@@ -89,14 +91,15 @@ class RepairQueue {
   /// All blocked entries are ready again.
   void unblock_all();
 
-  /// Forgets what was lost only because that server was dead. Returns how many. Many of them stay for a while: who begins a repair
-  /// sees that it is needless.
+  /// Forgets what was lost only because that server was dead. Returns how many. Many of them stay for a while: who
+  /// begins a repair sees that it is needless.
   size_t server_returned(ServerId server);
   /// Forgets the moves away from it, in the same way. Returns how many.
   size_t moves_cancelled(ServerId from);
   void stripe_deleted(StripeId stripe);
-  /// Forgets the entries of stripes that are not `mine`, some at each call of advance(), and none is ready before all have been looked
-  /// at. What is added from now on stays. A later call takes the place of this one, and asks `mine` about all that is left.
+  /// Forgets the entries of stripes that are not `mine`, some at each call of advance(), and none is ready before all
+  /// have been looked at. What is added from now on stays. A later call takes the place of this one, and asks `mine`
+  /// about all that is left.
   void keep_only(std::function<bool(StripeId)> mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }
@@ -120,21 +123,21 @@ class RepairQueue {
   struct ReadyKey {
     WorkKind kind;
     int32_t spare;
-    int32_t coolness;  // minus heat class
+    int32_t coolness;  // minus the heat class
     TimePoint lost_at;
     uint64_t sequence;
     auto operator<=>(const ReadyKey&) const = default;
   };
-  using Slots = std::map<ChunkId, Slot>;  // a stripe's chunks are neighbours
+  using Slots = std::map<ChunkId, Slot>;  // ordered, so that the chunks of a stripe are neighbours
 
   /// What keep_only has still to do.
   struct Keeping {
     std::function<bool(StripeId)> mine;
-    uint64_t before = 0;  ///< the sequence of the next entry when it was called: those that came later stay
-    ChunkId next;         ///< all before this one have been looked at
+    uint64_t before = 0;  ///< entries with a sequence number from this one on came after the call, and stay
+    ChunkId next;         ///< chunks before this one have been examined
   };
 
-  using Owner = std::pair<WorkKind, ServerId>;  // the dead server of a repair, the source of a move
+  using Owner = std::pair<WorkKind, ServerId>;  // the dead server of a repair, or the source of a move
 
   static ReadyKey ready_key(const Slot& slot);
   void leave_owner(const QueueEntry& entry);
@@ -156,9 +159,9 @@ class RepairQueue {
   std::map<ReadyKey, ChunkId> ready_;
   std::set<std::pair<TimePoint, ChunkId>> delayed_;
   std::set<ChunkId> blocked_;
-  std::set<ChunkId> waking_;                  ///< were blocked, and are to be ready
-  bool wake_again_ = false;                   ///< and so are, after them, those that are blocked
-  std::deque<std::set<ChunkId>> forgetting_;  ///< are to be erased, by owner
+  std::set<ChunkId> waking_;  ///< blocked entries that are to become ready
+  bool wake_again_ = false;   ///< afterwards, the entries in blocked_ are to become ready, too
+  std::deque<std::set<ChunkId>> forgetting_;  ///< entries to be erased; one set for each owner
   std::optional<Keeping> keeping_;
   TimePoint retry_blocked_at_{};
   Duration retry_after_ = kBlockedRetry;

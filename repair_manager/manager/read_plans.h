@@ -1,8 +1,8 @@
 /// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is done.
 ///
 /// A read that is under way is known by a ticket, the repair id in its plan: random, told only to the client that asked
-/// for the plan, and not the id that status and history show. Whoever has it may finish the read, nobody else. It names the shard of the stripe, by
-/// which the metaserver finds the manager that made the plan.
+/// for the plan, and not the id that status and history show. Whoever has it may finish the read, nobody else. It
+/// names the shard of the stripe, by which the metaserver finds the manager that made the plan.
 ///
 /// Degraded reads have the highest priority: they do not wait for slots. Until the client says that it finished, or its
 /// lease ends, the helpers count as busy, so that repairs keep away from them.
@@ -27,7 +27,7 @@ class ReadPlans {
   /// A read that takes longer than this and kLeaseFactor times the estimate is forgotten.
   static constexpr Duration kMinLease = 30s;
   static constexpr double kLeaseFactor = 20;
-  static constexpr Duration kMaxLease = 5min;  ///< however slow the links seem
+  static constexpr Duration kMaxLease = 5min;  ///< longest lease of a read, however slow the links seem
 
   /// All outlive it.
   ReadPlans(const runtime::Runtime& runtime, RepairPlanner& planner, RepairRecords& records)
@@ -46,10 +46,10 @@ class ReadPlans {
 
  private:
   struct Open {
-    RepairPlan plan;  // without the tree, which went to the client
+    RepairPlan plan;  // the plan without its tree, which the client has
     TimePoint began, expires;
   };
-  using OpenReads = std::map<uint64_t, Open>;  // by ticket
+  using OpenReads = std::map<uint64_t, Open>;  // key: ticket
 
   void close(OpenReads::iterator read, proto::RepairRecord record, bool ok);
   void forget(OpenReads::iterator read, const std::string& why);

@@ -57,7 +57,7 @@ void RepairRecords::begin(proto::RepairRecord record) {
 void RepairRecords::end(proto::RepairRecord record) {
   KINTSUGI_ASSERT(record.outcome() != proto::RepairRecord::RUNNING);
   running_.erase(record.repair_id());
-  record.clear_edges();  // a long history would make answers large
+  record.clear_edges();  // edges would make answers about a long history large
   history_.push_front(std::move(record));
   if (history_.size() > limit_) history_.pop_back();
 }

@@ -35,7 +35,7 @@ class RepairRecords {
 
  private:
   size_t limit_;
-  std::map<uint64_t, proto::RepairRecord> running_;  // by repair id
+  std::map<uint64_t, proto::RepairRecord> running_;  // key: repair id
   std::deque<proto::RepairRecord> history_;          // newest first
 };
 

@@ -1,7 +1,7 @@
 /// Losses and wanted moves on their way to the queue: what a host tells is kept here until its stripe was looked up.
 ///
-/// A server that dies takes tens of thousands of chunks along, and to look them all up takes many turns. What is cancelled
-/// meanwhile is forgotten here as it is in the queue.
+/// A server that dies takes tens of thousands of chunks along, and to look them all up takes many turns. What is
+/// cancelled meanwhile is forgotten here as it is in the queue.
 #pragma once
 
 #include <cstddef>
@@ -26,21 +26,22 @@ class RepairIntake {
   /// The server is back: what was lost by its death is not.
   void server_returned(ServerId server);
   void moves_cancelled(ServerId from);
-  /// Forgets chunks of stripes that are not `mine`. They may be a million: each is forgotten when it is its turn, `mine` is asked then,
-  /// and until then it counts. What is added from now on stays. A later call takes the place of this one.
+  /// Forgets chunks of stripes that are not `mine`. They may be a million: each is forgotten when it is its turn,
+  /// `mine` is asked then, and until then it counts. What is added from now on stays. A later call takes the place of
+  /// this one.
   void keep_only(std::function<bool(StripeId)> mine);
 
   bool empty() const { return batches_.empty(); }
   size_t chunks() const { return chunks_; }
-  size_t moves() const;  ///< chunks of these
+  size_t moves() const;  ///< how many of them are moves
 
   /// The stripes of the next `most` chunks, in order, but for those that are to be forgotten.
   void for_each_next(size_t most, const std::function<void(StripeId)>& visit) const;
-  /// Takes the next chunk, in the order in which they came, and forgets those before it that are to be forgotten, of all at most
-  /// `most`, which it lowers. Nothing: there is none, or its stripe is not fetched.
+  /// Takes the next chunk, in the order in which they came, and forgets those before it that are to be forgotten, of
+  /// all at most `most`, which it lowers. Nothing: there is none, or its stripe is not fetched.
   std::optional<QueueEntry> take(size_t& most);
-  /// Fills in what the queue orders an entry by. False: it is not to be queued, for the chunk is where it should be, no longer
-  /// where it was to be moved from, or nowhere known.
+  /// Fills in what the queue orders an entry by. False: it is not to be queued, for the chunk is where it should be,
+  /// no longer where it was to be moved from, or nowhere known.
   bool look_up(QueueEntry& entry) const;
 
  private:

@@ -127,7 +127,7 @@ Result<proto::PlanReadResponse> RepairManager::plan_read(const proto::PlanReadRe
   Result<proto::PlanReadResponse> response = reads_.plan(request);
   if (!response) return response;
   queue_.heat_up({StripeId{request.stripe_id()}, request.index()});
-  if (reads_.open() == 1) wake();  // the scheduler waits for the end of its lease now
+  if (reads_.open() == 1) wake();  // the scheduler must now wait for the end of the read's lease
   return response;
 }
 
@@ -170,7 +170,7 @@ asio::awaitable<void> RepairManager::schedule() {
     const TimePoint next_read = reads_.expire(now);
     TimePoint next = std::min(queue_.advance(now), next_read);
     if (changed_ || next <= now) {
-      co_await asio::post(runtime_.executor, asio::use_awaitable);  // other coroutines have a turn first
+      co_await asio::post(runtime_.executor, asio::use_awaitable);  // other coroutines run first
       continue;
     }
     if (queue_.ready() > 0) next = std::min(next, now + kBusyRetry);

@@ -1,11 +1,10 @@
 /// Decides what to repair and in which order, and sees it through.
 ///
-/// A lost chunk is looked up (repair_intake.h) and waits in the queue (queue.h) until it is due and slots are free (slots.h). The
-/// scheduler's turns choose what begins (repair_starter.h), attempts are carried out by repair_runner.h, and what failed goes back
-/// to the queue.
-/// Chunks that are to leave a server are copied when nothing is to be repaired. Degraded reads (read_plans.h) and
-/// requested repairs (requested_repairs.h) do not wait in the queue. Nothing polls: losses, ended repairs and due times
-/// wake the scheduler.
+/// A lost chunk is looked up (repair_intake.h) and waits in the queue (queue.h) until it is due and slots are free
+/// (slots.h). The scheduler's turns choose what begins (repair_starter.h), attempts are carried out by
+/// repair_runner.h, and what failed goes back to the queue. Chunks that are to leave a server are copied when nothing
+/// is to be repaired. Degraded reads (read_plans.h) and requested repairs (requested_repairs.h) do not wait in the
+/// queue. Nothing polls: losses, ended repairs and due times wake the scheduler.
 #pragma once
 
 #include <functional>
@@ -35,18 +34,18 @@ namespace kintsugi::repair_manager {
 
 /// How much waits, runs and was done since the start.
 struct RepairCounts {
-  size_t queued = 0;        ///< chunks that wait for slots, or have not been looked up yet
-  size_t delayed = 0;       ///< chunks whose server may return, or whose last attempt failed just now
+  size_t queued = 0;        ///< chunks that wait for slots or have not been looked up yet
+  size_t delayed = 0;       ///< chunks whose server may return, or whose last attempt failed recently
   size_t unrepairable = 0;  ///< chunks with too few others to rebuild them
-  size_t running = 0;       ///< repairs, moves and degraded reads
-  uint64_t done = 0;        ///< chunks committed
-  uint64_t failed = 0;      ///< attempts
+  size_t running = 0;       ///< repairs, moves and degraded reads that run
+  uint64_t done = 0;        ///< chunks rebuilt or moved, and committed
+  uint64_t failed = 0;      ///< failed attempts
   uint64_t bytes_repaired = 0;
 };
 
 class RepairManager final : private SchedulerEvents {
  public:
-  static constexpr size_t kIntakePerTurn = 1024;  ///< losses looked up before others run
+  static constexpr size_t kIntakePerTurn = 1024;  ///< losses looked up in one turn
   static_assert(kIntakePerTurn + JointWindow::kMaxEntries <= ClusterView::kMaxFetched);
   /// Time until the scheduler looks again at ready chunks that it could not start: nobody tells when a server is no
   /// longer suspect.
@@ -83,8 +82,9 @@ class RepairManager final : private SchedulerEvents {
   /// Moves that wait or run: who wants many asks for more when there are few.
   size_t moves() const;
 
-  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now. They are a million, perhaps: it begins with
-  /// the next turns, `mine` is asked then, and no repair begins before it is done. What is told from now on stays.
+  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now. They are a million,
+  /// perhaps: it begins with the next turns, `mine` is asked then, and no repair begins before it is done. What is
+  /// told from now on stays.
   void keep_only(std::function<bool(StripeId)> mine);
   /// For repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
@@ -125,8 +125,8 @@ class RepairManager final : private SchedulerEvents {
   Options options_;
   ClusterView& view_;
   sight::Recorder* recorder_;
-  runtime::Event wake_;   // of the scheduler
-  bool changed_ = false;  // something changed since the scheduler's turn began
+  runtime::Event wake_;   // wakes the scheduler
+  bool changed_ = false;  // something has changed since the scheduler's turn began
   RepairIntake intake_;
   RepairQueue queue_;
   RefusedChunks refused_;

@@ -26,16 +26,16 @@ struct RepairRun {
   std::vector<QueueEntry> entries;
   std::set<uint32_t> healthy;    ///< chunks that were available when somebody asked for their repair
   std::set<ChunkId> lost_again;  ///< chunks of the plan that were reported lost while it ran
-  proto::RepairRecord record;    ///< for people; nothing is decided by it
-  std::optional<Status> ended;   ///< none: it runs
-  uint64_t span = 0;             ///< of the task that carries it out; 0: nobody records
+  proto::RepairRecord record;    ///< shown to people; no code decides by it
+  std::optional<Status> ended;   ///< outcome; none: the repair runs
+  uint64_t span = 0;             ///< the task that carries out the repair; 0: it is not recorded
 
   // The call of the root.
   TimePoint began{};
-  runtime::Event changed;  ///< `answer` or `dead` was set
+  runtime::Event changed;  ///< notified when `answer` or `dead` is set
   std::optional<Result<proto::RepairChunkResponse>> answer;
-  ServerId dead;       ///< a server of the plan that was declared dead meanwhile
-  bool built = false;  ///< the root answered well: only the commit can still fail
+  ServerId dead;       ///< a server of the plan that was declared dead during the repair
+  bool built = false;  ///< the root has succeeded: only the commit can still fail
 };
 
 }  // namespace kintsugi::repair_manager

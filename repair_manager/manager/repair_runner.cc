@@ -327,7 +327,7 @@ void RepairRunner::note_failure(RepairRun& run, const Status& status) {
       entry.due = now + kFirstBackoff * (1 << (2 * in_a_row));
     } else {
       entry.excluded.clear();
-      entry.lost_at = now;  // to the queue's tail: others of its urgency had no turn yet
+      entry.lost_at = now;  // moves it behind the chunks of the same urgency, which had no turn yet
       entry.due = now + kTailBackoff;
     }
   }

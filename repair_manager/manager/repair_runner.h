@@ -3,8 +3,8 @@
 /// Owns all that is known of what runs: its plans, the slots it takes, the calls of its roots. One RepairChunk call
 /// with a deadline hands an attempt to its root; when that succeeds, the cluster view commits the new places. A failed
 /// attempt excludes whoever is to blame from the next ones and says when the next one is due; who tries again is up to
-/// the caller. One class, though a long one: begin, call, commit and end are the life of one RepairRun, and each of them
-/// changes the same slots and calls.
+/// the caller. One class, though a long one: begin, call, commit and end are the life of one RepairRun, and each of
+/// them changes the same slots and calls.
 #pragma once
 
 #include <map>
@@ -27,17 +27,18 @@ namespace kintsugi::repair_manager {
 
 class RepairRunner {
  public:
-  static constexpr Duration kFirstBackoff =
-      100ms;  ///< after a failed attempt; times 4 for each further one in a row
-  static constexpr Duration kTailBackoff = 30s;  ///< after Options::attempts_in_a_row failed ones
+  /// Pause after a failed attempt; four times as long after each further failure in a row.
+  static constexpr Duration kFirstBackoff = 100ms;
+  /// Pause after Options::attempts_in_a_row failures.
+  static constexpr Duration kTailBackoff = 30s;
   /// Deadline of an attempt, as a multiple of its estimated duration on servers that do nothing else.
   static constexpr double kDeadlineFactor = 10;
   /// Deadline of one attempt at most, unless it needs longer by its estimate: then kLeastFactor times that, up to
   /// kLongestDeadline.
   static constexpr Duration kMaxDeadline = 30min, kLongestDeadline = 12h;
   static constexpr double kLeastFactor = 2;
-  static constexpr Duration kCommitLimit = 30s;  ///< for committing one chunk
-  static constexpr Duration kGiveUpLimit = 5s;   ///< for telling a root that its repair is over
+  static constexpr Duration kCommitLimit = 30s;  ///< time limit for committing one chunk
+  static constexpr Duration kGiveUpLimit = 5s;   ///< time limit for telling a root that its repair is over
 
   /// All outlive it.
   RepairRunner(const runtime::Runtime& runtime, const Options& options, ClusterView& view,
@@ -66,10 +67,10 @@ class RepairRunner {
   /// True when an attempt ended (or the runner was asked to stop), false at the deadline.
   asio::awaitable<bool> wait_for_an_end(TimePoint deadline) { return ended_.wait_until(deadline); }
 
-  size_t running() const { return jobs_; }                 ///< attempts
-  size_t running_moves() const { return running_moves_; }  ///< attempts that only move a chunk
-  uint32_t moves_from(ServerId server) const;              ///< of these, those away from the server
-  uint64_t ended() const { return attempts_ended_; }       ///< attempts since the start
+  size_t running() const { return jobs_; }                 ///< running attempts
+  size_t running_moves() const { return running_moves_; }  ///< running attempts that only move a chunk
+  uint32_t moves_from(ServerId server) const;              ///< running moves away from the server
+  uint64_t ended() const { return attempts_ended_; }       ///< attempts that ended since the start
   uint64_t done() const { return done_; }                  ///< chunks committed since the start
   uint64_t failed() const { return failed_; }              ///< attempts that failed since the start
   uint64_t bytes_repaired() const { return bytes_repaired_; }
@@ -97,8 +98,9 @@ class RepairRunner {
   RepairPlanner& planner_;
   RepairRecords& records_;
   SchedulerEvents& scheduler_;
-  std::map<ChunkId, std::shared_ptr<RepairRun>> running_;  // attempts by chunk: once for each target
-  std::map<ServerId, uint32_t> moves_from_;  // running moves by the server that the chunk leaves
+  // Key: chunk; a repair of several chunks has an entry for each.
+  std::map<ChunkId, std::shared_ptr<RepairRun>> running_;
+  std::map<ServerId, uint32_t> moves_from_;  // number of running moves by source
   size_t jobs_ = 0, running_moves_ = 0;
   uint64_t attempts_ended_ = 0, done_ = 0, failed_ = 0, bytes_repaired_ = 0;
   runtime::Event ended_;

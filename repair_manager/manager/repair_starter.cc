@@ -44,7 +44,8 @@ RepairStarter::Turn RepairStarter::take_turn(size_t coming) {
 }
 
 bool RepairStarter::worth_scheduling(size_t window, size_t coming) const {
-  if (coming > 0 && queue_.ready() < window) return false;  // what is taken in next belongs to the schedule
+  // Chunks that are still being looked up belong into the same schedule.
+  if (coming > 0 && queue_.ready() < window) return false;
   const uint64_t ended = runner_.ended() - ended_then_;
   return queue_.ready() > ready_left_ || ended * kScheduleShare >= runner_.running() ||
          runtime_.clock.now() >= again_at_;
@@ -138,7 +139,8 @@ RepairStarter::Started RepairStarter::try_start(const QueueEntry& entry, const P
       }
       return Started::kNever;
     case Code::kNoSpace:
-      // A move for the sake of balance is told again for as long as it makes sense. A drain's waits and is seen to wait.
+      // A move for the sake of balance is told again for as long as it makes sense. A drain's waits and is seen to
+      // wait.
       if (entry.kind == WorkKind::kMove && entry.moving_to) {
         queue_.take(entry.chunk);
       } else {
@@ -172,7 +174,7 @@ Result<RepairPlan> RepairStarter::plan(const QueueEntry& entry, const PlanWishes
     Result<RepairPlan> plan =
         planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);
     if (plan || plan.error().code() == Code::kLimitExceeded) return plan;
-    together.resize(1);  // not all can be had now; this one, perhaps
+    together.resize(1);  // not all of them are available now; perhaps this one is
   }
   return planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);
 }

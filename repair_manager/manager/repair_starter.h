@@ -18,11 +18,11 @@ namespace kintsugi::repair_manager {
 
 class RepairStarter {
  public:
-  static constexpr size_t kCandidatesPerTurn = 256;  ///< plans made before others run
-  static constexpr size_t kJointThreshold = 2;       ///< fewer ready chunks are repaired greedily
+  static constexpr size_t kCandidatesPerTurn = 256;  ///< plans made in one turn
+  static constexpr size_t kJointThreshold = 2;       ///< fewer ready chunks than this are scheduled greedily
   static constexpr size_t kMaxMoves = 64;            ///< running attempts that only move a chunk
-  static constexpr size_t kMaxBusyCandidates =
-      64;  ///< chunks passed over in a turn because their servers are busy
+  /// Chunks that one turn passes over because their servers are busy.
+  static constexpr size_t kMaxBusyCandidates = 64;
   /// How long a chunk that is due waits for the joint schedule if that could not place it even on idle servers, and how
   /// many chunks are examined for this in a turn.
   static constexpr Duration kJointPatience = 5s;
@@ -39,9 +39,10 @@ class RepairStarter {
                 RepairPlanner& planner, RepairQueue& queue, RepairRunner& runner);
 
   struct Turn {
-    std::vector<std::shared_ptr<RepairRun>> begun;  ///< left the queue; to be carried out by the caller
-    std::vector<ChunkId> lost;                      ///< were to be moved, but can only be repaired
-    bool more = false;                              ///< another turn may begin more at once
+    /// Repairs that have left the queue; the caller must carry them out.
+    std::vector<std::shared_ptr<RepairRun>> begun;
+    std::vector<ChunkId> lost;  ///< chunks that were to be moved, but must be repaired
+    bool more = false;          ///< another turn at once may begin more
   };
   /// `coming`: losses that are known, but not in the queue yet. Stripes that are not fetched are left to later turns.
   Turn take_turn(size_t coming);
@@ -73,9 +74,9 @@ class RepairStarter {
   JointWindow window_;
 
   // The last turn that chose anything.
-  size_t ready_left_ = 0;    // chunks that it left ready
-  uint64_t ended_then_ = 0;  // attempts that had ended by then
-  TimePoint again_at_{};     // when the joint schedule is made again at the latest
+  size_t ready_left_ = 0;    // ready chunks that the last turn left in the queue
+  uint64_t ended_then_ = 0;  // number of ended attempts at that time
+  TimePoint again_at_{};     // latest time of the next joint schedule
 };
 
 }  // namespace kintsugi::repair_manager

@@ -61,7 +61,7 @@ asio::awaitable<Result<proto::RepairRecord>> RequestedRepairs::run_attempts(Cont
     } else {
       KINTSUGI_CO_ASSIGN(const std::shared_ptr<RepairRun> begun,
                          co_await begin_when_free(context, wanted, entries));
-      if (!begun) continue;  // another repair began meanwhile
+      if (!begun) continue;  // another repair of the chunk has begun meanwhile
       Queued queued = take_queued(entries);
       last = co_await runner_.carry_out(context, begun);
       if (!last.ok()) give_back(std::move(queued), begun->entries);

@@ -17,15 +17,17 @@ namespace kintsugi::repair_manager {
 
 struct WantedRepair {
   StripeId stripe;
-  std::vector<uint32_t> indexes;  ///< rebuilt in one pass; first: the one that goes to `wishes.destination`
+  /// Chunks rebuilt in one pass. The first one goes to `wishes.destination`.
+  std::vector<uint32_t> indexes;
   PlanWishes wishes;
 };
 
 class RequestedRepairs {
  public:
-  static constexpr Duration kMaxWait = 1h;    ///< of run(), when the context has no deadline
-  static constexpr size_t kMaxWanted = 32;    ///< chunks of one run()
-  static constexpr Duration kBusyRetry = 1s;  ///< between two looks for free slots when no repair ends
+  static constexpr Duration kMaxWait = 1h;  ///< time limit of run() when the context has no deadline
+  static constexpr size_t kMaxWanted = 32;  ///< chunks in one run()
+  /// Pause between two searches for free slots while no repair ends.
+  static constexpr Duration kBusyRetry = 1s;
 
   /// What it works with. All outlive it.
   struct Parts {
@@ -70,9 +72,9 @@ class RequestedRepairs {
   RepairQueue& queue_;
   RepairRunner& runner_;
   SchedulerEvents& scheduler_;
-  size_t callers_ = 0;        // of run()
-  runtime::Event left_;       // a caller of run() left
-  runtime::TaskGroup tasks_;  // no tasks: the backoff of callers, which ends when this is to stop
+  size_t callers_ = 0;        // running calls of run()
+  runtime::Event left_;       // notified when a call of run() ends
+  runtime::TaskGroup tasks_;  // has no tasks: it ends the pauses of run() at shutdown
 };
 
 }  // namespace kintsugi::repair_manager

@@ -1,4 +1,4 @@
-/// Who is to blame for a failed attempt, and is to be avoided by the next ones.
+/// The servers to blame for a failed attempt, which the next attempts avoid.
 #pragma once
 
 #include "common/base/status.h"
@@ -8,11 +8,12 @@ namespace kintsugi::repair_manager {
 
 /// All false and none: nobody is to blame, or nobody can tell.
 struct Blame {
-  ServerId helper;              ///< culprit of the status
-  uint32_t helper_chunk = 0;    ///< index of the helper's chunk
-  ServerId other_destination;   ///< culprit of the status: a destination that is not the root
-  bool destination = false;     ///< the root
-  bool unknown_helper = false;  ///< one of the helpers, or the way from it
+  ServerId helper;            ///< the culprit that the status names
+  uint32_t helper_chunk = 0;  ///< index of that helper's chunk
+  /// The culprit that the status names, if it is a destination other than the root.
+  ServerId other_destination;
+  bool destination = false;     ///< the root is to blame
+  bool unknown_helper = false;  ///< one of the helpers or of their links is to blame, and it is unknown which
 };
 
 /// Decides by the status's culprit; without one by its code: kCancelled and kConflict (the world changed meanwhile)

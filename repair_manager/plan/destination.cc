@@ -37,7 +37,7 @@ struct Holders {
     return static_cast<size_t>(std::count(racks.begin(), racks.end(), rack));
   }
   std::vector<size_t> positions;
-  std::vector<uint32_t> racks;  // of each chunk that is counted
+  std::vector<uint32_t> racks;  // racks of the chunks that are counted
 };
 
 bool has_space(const SelectionInput& input, uint32_t lost, const ServerView& server, const ServerLoad& load) {

@@ -9,9 +9,11 @@
 
 namespace kintsugi::repair_manager {
 
-inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;  ///< stays free on a destination
-inline constexpr size_t kDestinationSample = 32;               ///< possible servers that are compared
-inline constexpr size_t kDestinationLongSample = 512;  ///< the same while none of them keeps the rack spread
+/// Space that must remain free on a destination.
+inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;
+inline constexpr size_t kDestinationSample = 32;  ///< how many possible destinations are compared
+/// How many are compared while none of them keeps the rack spread.
+inline constexpr size_t kDestinationLongSample = 512;
 
 /// Where the lost chunk `lost` goes: a server that is alive, not draining, holds no chunk of the stripe and has the
 /// space; one that keeps the stripe's rack spread if there is one; failing that the lost chunk's own server, if it is

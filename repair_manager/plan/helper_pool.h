@@ -17,10 +17,11 @@ namespace kintsugi::repair_manager {
 struct HelperPool {
   std::vector<uint32_t> free;          ///< empty data chunks: they help without a server
   std::vector<const ChunkView*> pool;  ///< chunks in order of preference; they live in the input's stripe
-  std::vector<LinkRate> links;         ///< of each chunk's server
-  std::vector<uint32_t> rows_read;     ///< of each chunk
-  size_t needed = 0;                   ///< chunks of the pool that each slice needs
-  std::optional<erasure::RepairEquation> equation;  ///< of all of the pool, when no others will do
+  std::vector<LinkRate> links;         ///< index: chunk of the pool; link of its server
+  std::vector<uint32_t> rows_read;     ///< index: chunk of the pool; rows that are read of it
+  size_t needed = 0;                   ///< how many chunks of the pool each slice needs
+  /// The equation over the whole pool; set when no other helpers will do.
+  std::optional<erasure::RepairEquation> equation;
 };
 
 /// Helpers for `lost`, which are the chunks of `input.lost` in the order in which the plan has them. Errors: those of

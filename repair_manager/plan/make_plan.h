@@ -15,9 +15,9 @@ namespace kintsugi::repair_manager {
 /// The things that a plan is made with, apart from the stripe and the servers.
 struct PlanBasis {
   LinkModel link;
-  const ClusterView& view;  ///< signs capabilities and knows of pending deletions
-  WallTime expiry;          ///< of the plan's capabilities
-  RepairId id;              ///< of the plan
+  const ClusterView& view;  ///< signs capabilities and knows the pending deletions
+  WallTime expiry;          ///< when the plan's capabilities expire
+  RepairId id;              ///< id of the plan
 };
 
 /// Bytes [offset, offset + length) of a chunk.

@@ -50,7 +50,7 @@ void write_tree(std::span<const TreeNode> tree, std::span<const HelperNode> help
 }
 
 RepairNodes* write_storing_path(std::span<const StoringNode> path, uint32_t rows, RepairNodes* out) {
-  uint32_t below = rows;  // sums that are sent on
+  uint32_t below = rows;  // number of sums that are forwarded
   for (const StoringNode& node : path) {
     proto::RepairNode* written = out->Add();
     written->set_server_id(node.server.value);

@@ -18,7 +18,7 @@ struct HelperNode {
   ServerId server;
   std::string name;
   std::string address;
-  uint32_t index = 0;         ///< chunk of the stripe
+  uint32_t index = 0;         ///< index of the chunk in its stripe
   uint64_t chunk_length = 0;  ///< bytes
   std::string capability;
 };
@@ -35,7 +35,7 @@ struct StoringNode {
   ServerId server;
   std::string name;
   std::string address;
-  proto::RebuiltChunk chunk;  ///< first_sum is filled in
+  proto::RebuiltChunk chunk;  ///< first_sum is filled in here
 };
 
 /// Appends a path of nodes that store, first the one next to the root, and returns the children of the last.

@@ -7,7 +7,8 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr Duration kCapabilityLife = 1h;  // they are shown when an attempt begins, however long it takes
+// They are shown when an attempt begins, however long it takes afterwards.
+constexpr Duration kCapabilityLife = 1h;
 // The picture of the servers may be this old. It may be older with many servers, because it takes longer to make.
 constexpr Duration kServersFresh = 100ms;
 constexpr Duration kServersFreshEach = 100us;
@@ -67,7 +68,7 @@ PlanBasis RepairPlanner::basis() const {
   return {.link = options_.link,
           .view = view_,
           .expiry = runtime_.clock.wall_now() - view_.clock_ahead() + kCapabilityLife,
-          .id = RepairId{runtime_.random.next() | 1}};  // 0 is no id
+          .id = RepairId{runtime_.random.next() | 1}};  // 0 would mean no id
 }
 
 template <class Make>

@@ -18,9 +18,9 @@ namespace kintsugi::repair_manager {
 /// Chunks of one stripe for which a plan is wanted, and servers to avoid.
 struct PlanRequest {
   StripeId stripe;
-  std::vector<uint32_t> indexes;    ///< not empty
+  std::vector<uint32_t> indexes;    ///< chunks to rebuild; not empty
   std::vector<ServerId> excluded;   ///< servers that are taken only if nothing else is left
-  std::vector<ServerId> receiving;  ///< destinations of what runs for the same stripe
+  std::vector<ServerId> receiving;  ///< destinations of running repairs of the same stripe
   uint32_t rotation = 0;            ///< see SelectionInput
 };
 
@@ -74,7 +74,7 @@ class RepairPlanner {
   std::map<ServerId, TimePoint> suspect_until_;
   std::set<ServerId> suspects_;
   struct Full {
-    uint64_t free_bytes;  ///< what it reported when it had no room
+    uint64_t free_bytes;  ///< free space that it reported when it had no room
     TimePoint until;
   };
   std::map<ServerId, Full> full_;

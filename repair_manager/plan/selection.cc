@@ -89,8 +89,8 @@ Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, B
     if (server == nullptr) continue;
     const ServerLoad load = input.slots.load(chunk.server);
     const bool at_limit = !input.slots.can_help(load);
-    if (!server->alive ||
-        (at_limit && take_busy == Busy::kRefuse)) {  // a suspect server is soon alive again or dead
+    // A suspect server will soon be alive again or dead.
+    if (!server->alive || (at_limit && take_busy == Busy::kRefuse)) {
       busy.push_back(chunk.index);
       continue;
     }

@@ -1,5 +1,5 @@
-/// Who helps: m-PPR's greedy choice of helpers, and its weights (Mitra 2016, section 4.5, algorithm 5, equations 4.2
-/// and 4.3).
+/// The choice of helpers: m-PPR's greedy choice of helpers, and its weights (Mitra 2016, section 4.5, algorithm 5,
+/// equations 4.2 and 4.3).
 ///
 /// To the weights of the equations we add what Mitra 2016 asks for elsewhere. Slow servers come later ("tail
 /// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three more
@@ -48,15 +48,17 @@ double destination_weight(const Coefficients& c, uint32_t repair_destinations, d
 /// All that the choice for a stripe's lost chunks depends on.
 struct SelectionInput {
   const StripeView& stripe;
-  std::vector<uint32_t> lost;     ///< chunks to rebuild in one pass, not empty
+  std::vector<uint32_t> lost;     ///< chunks to rebuild in one pass; not empty
   const erasure::Policy& policy;  ///< stripe.policy
   const ServerTable& servers;
   const SlotTable& slots;
-  std::span<const ServerId>
-      excluded;  ///< servers that failed these chunks' last attempts: taken only if nothing else is left
-  const std::set<ServerId>& suspects;   ///< servers that failed some repair lately: others are preferred
+  /// Servers that failed the last attempts for these chunks. They are taken only if nothing else is left.
+  std::span<const ServerId> excluded;
+  /// Servers that failed some repair recently. Others are preferred.
+  const std::set<ServerId>& suspects;
   std::span<const ServerId> receiving;  ///< destinations of running repairs of the same stripe
-  uint32_t rotation = 0;  ///< attempts after which nobody knew whom to blame: each passes over other helpers
+  /// Number of failed attempts for which no server could be blamed. Each one skips other helpers.
+  uint32_t rotation = 0;
 
   bool is_lost(uint32_t index) const;
 };
@@ -67,11 +69,12 @@ bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k);
 uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost);
 
 struct HelperCandidate {
-  uint32_t index = 0;                                          ///< of the chunk in its stripe
-  const ServerView* server = nullptr;                          ///< null: an empty data chunk
-  enum class Tier { kFree, kGood, kLast } tier = Tier::kGood;  ///< kLast: only if nothing else is left
-  double weight = 0;                                           ///< by equation 4.2, minus the penalties above
-  bool avoid = false;                                          ///< busy, suspect or very hot
+  uint32_t index = 0;                  ///< index of the chunk in its stripe
+  const ServerView* server = nullptr;  ///< null: an empty data chunk
+  /// kLast: it helps only if nothing else is left.
+  enum class Tier { kFree, kGood, kLast } tier = Tier::kGood;
+  double weight = 0;   ///< weight by equation 4.2, minus the penalties above
+  bool avoid = false;  ///< the server is busy, suspect, or serves a very hot chunk
 };
 
 /// How servers are treated that are at their limit of repairs.

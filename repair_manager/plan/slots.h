@@ -14,8 +14,8 @@ namespace kintsugi::repair_manager {
 struct ServerLoad {
   uint32_t as_helper = 0;
   uint32_t as_destination = 0;
-  double helper_share = 0;      ///< repairs it helps in, each counted by its share of the slices
-  uint64_t incoming_bytes = 0;  ///< sum of the chunks that are being repaired onto it
+  double helper_share = 0;      ///< repairs it helps in, each weighted with its share of the slices
+  uint64_t incoming_bytes = 0;  ///< total size of the chunks that are being rebuilt on it
   uint32_t repairs() const { return as_helper + as_destination; }
 };
 
@@ -56,7 +56,8 @@ class SlotTable {
   static constexpr double kRounding = 1e-6;
 
   uint32_t max_per_server_;
-  std::unordered_map<ServerId, ServerLoad> loads_;  // busy servers only; never iterated
+  // Busy servers only; never iterated: its order is not deterministic.
+  std::unordered_map<ServerId, ServerLoad> loads_;
 };
 
 }  // namespace kintsugi::repair_manager

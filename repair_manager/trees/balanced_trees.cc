@@ -63,9 +63,9 @@ class Downlinks {
   // Nodes are the helpers and, after them, the root.
   struct Tree {
     uint32_t members = 0;
-    double load = 0;  // bytes per second that each edge carries
+    double load = 0;  // bytes per second on each edge
     std::array<uint32_t, kMaxHelpers + 1> children{};
-    size_t places = 0;  // sum of `children`
+    size_t places = 0;  // sum over `children`
 
     bool has(size_t node, size_t root) const { return node == root || (members >> node & 1) != 0; }
   };

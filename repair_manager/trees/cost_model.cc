@@ -33,8 +33,8 @@ class Walk {
 
   struct Path {
     double first_slice = 0;  ///< seconds until the first slice is complete at the parent
-    double fill = 0;         ///< the part of them that links take, on all hops
-    double slowest = 0;      ///< the part of `fill` on the slowest hop
+    double fill = 0;         ///< the part of first_slice that the links take, summed over the hops
+    double slowest = 0;      ///< the largest contribution of one hop to `fill`
     uint32_t hops = 0;
   };
   /// Returns the longest path below, and adds to the links below what they carry of the share.
@@ -88,7 +88,7 @@ class Walk {
   const TreeLoad& load_;
   double slice_, slices_;
   const LinkModel& link_;
-  std::vector<double> busy_;  // up and down of each helper
+  std::vector<double> busy_;  // seconds that the up- and downlink of each helper are busy
 };
 
 /// Returns at most `bytes` and `most`, rounded down to the load's units times a power of two.
@@ -109,7 +109,7 @@ uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_
   if (depth <= 1) return slice_within(kDefaultSliceBytes / symbols, kDefaultSliceBytes, load);
   const double best = std::sqrt(static_cast<double>(load.sum_bytes) * link.slice_overhead_seconds *
                                 bytes_per_second / symbols / (depth - 1));
-  double bytes = best * std::sqrt(2);  // the nearest power of two, not the next below
+  double bytes = best * std::sqrt(2);  // rounds to the nearest power of two, not down
   // A slice of more than two parts that are forwarded at once fills no pipeline later, and its overhead is less.
   if (bytes >= 2 * kForwardBytes) bytes = std::max(bytes, kDefaultSliceBytes / symbols);
   return slice_within(bytes, kMaxSliceBytes, load);

@@ -28,15 +28,17 @@
 namespace kintsugi::repair_manager {
 
 struct LinkModel {
-  double bytes_per_second = 125e6;  ///< of a server's link, each way, where nothing is known of any server
+  /// Rate of a server's link, each way, while no server's rate is known.
+  double bytes_per_second = 125e6;
   double hop_latency_seconds = 300e-6;
-  double slice_overhead_seconds = 60e-6;  ///< frame, checksum and wake-ups of one slice on one hop
+  double slice_overhead_seconds = 60e-6;  ///< cost of frame, checksum and wake-ups for one slice on one hop
 };
 
 /// Slices are whole checksum blocks.
 inline constexpr uint64_t kMinSliceBytes = 64 << 10;
 inline constexpr uint64_t kMaxSliceBytes = 4 << 20;
-inline constexpr uint64_t kDefaultSliceBytes = 512 << 10;  ///< where filling a pipeline costs no more
+/// Used where slices of this size do not delay the filling of a pipeline.
+inline constexpr uint64_t kDefaultSliceBytes = 512 << 10;
 /// A node forwards a slice in parts of this size, before it has the whole.
 inline constexpr uint64_t kForwardBytes = 128 << 10;
 
@@ -48,12 +50,12 @@ uint32_t ppr_timesteps(uint32_t k);
 
 /// The sums that the trees carry.
 struct TreeLoad {
-  uint64_t sum_bytes = 0;  ///< length of one sum: of the chunk, or of a sub-chunk
+  uint64_t sum_bytes = 0;  ///< length of one sum: a chunk or a sub-chunk
   uint32_t sums = 1;       ///< lost chunks x rows
   /// Rows that each helper reads; a leaf that reads fewer than `sums` sends them as they are. Empty: as many.
   std::span<const uint32_t> rows_read = {};
-  uint64_t slice_unit =
-      kMinSliceBytes;  ///< slices are multiples of it: sub-cells when there are several rows
+  /// Slices are multiples of it. It is the size of a sub-cell when there are several rows.
+  uint64_t slice_unit = kMinSliceBytes;
 };
 
 /// The slice (of one sum) that makes a pipeline of `depth` hops fastest: filling it takes (depth - 1) slices,
@@ -68,12 +70,12 @@ uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per
 
 struct Estimate {
   double seconds = 0;
-  double first_slice_seconds = 0;  ///< until the root has the first slice, or part of it
+  double first_slice_seconds = 0;  ///< until the root has the first slice, or a part of it
 };
 
 /// How sums go over trees.
 struct Transfer {
-  Shape shape = Shape::STAR;  ///< matters when it is STAGGERED
+  Shape shape = Shape::STAR;  ///< only matters when it is STAGGERED
   TreeLoad load;
   uint64_t slice_bytes = kDefaultSliceBytes;  ///< not 0
 };
@@ -84,9 +86,10 @@ Estimate estimate(const TreeSet& trees, const Transfer& transfer, std::span<cons
 struct Choice {
   Shape shape = Shape::STAR;
   uint64_t slice_bytes = 0;
-  double seconds = 0;              ///< estimate
-  double first_slice_seconds = 0;  ///< of a sliced tree: until the root has the first part of a slice
-  double bound_seconds = 0;  ///< no choice of helpers and trees that carry whole sums transfers them sooner
+  double seconds = 0;              ///< estimated duration
+  double first_slice_seconds = 0;  ///< for a sliced tree: until the root has the first part of a slice
+  /// Lower bound: no choice of helpers and trees that carry whole sums is faster.
+  double bound_seconds = 0;
 };
 
 }  // namespace kintsugi::repair_manager

@@ -12,20 +12,20 @@ namespace kintsugi::repair_manager {
 
 /// One tree, or one of several, this near the best is good enough to be the simpler one.
 inline constexpr double kNearEnough = 0.92;
-inline constexpr uint32_t kMaxTrees = 8;   ///< of one repair
-inline constexpr size_t kMaxHelpers = 32;  ///< of one repair: their sets are masks of 32 bits
+inline constexpr uint32_t kMaxTrees = 8;   ///< trees in one repair
+inline constexpr size_t kMaxHelpers = 32;  ///< helpers in one repair: sets of them are masks of 32 bits
 
 struct SliceShares {
   struct Group {
-    uint32_t helpers = 0;     ///< mask: `needed` of them
-    uint64_t slice_mask = 0;  ///< of `period` bits: the slices that they carry
+    uint32_t helpers = 0;     ///< mask of `needed` helpers
+    uint64_t slice_mask = 0;  ///< mask over the `period`: the slices that the group carries
   };
 
   size_t needed = 0;
   uint32_t period = 1;
-  double rate = 0;              ///< that the uplinks allow
-  std::vector<uint32_t> units;  ///< of each helper: positions of the period that it carries
-  std::vector<Group> groups;    ///< disjoint masks; together all positions
+  double rate = 0;              ///< rate that the uplinks allow
+  std::vector<uint32_t> units;  ///< index: helper; positions of the period that it carries
+  std::vector<Group> groups;    ///< their masks are disjoint and together cover the period
 
   double share(size_t helper) const { return static_cast<double>(units[helper]) / period; }
 };

@@ -6,7 +6,8 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr Shape kFixedShapes[] = {Shape::CHAIN, Shape::PPR, Shape::STAR};
-constexpr uint64_t kSlicesAPeriod = 4;  // at least so many periods a chunk, or a split is uneven at its end
+// A chunk has at least so many periods: with fewer, a split is uneven at its end.
+constexpr uint64_t kSlicesAPeriod = 4;
 
 /// Returns the rate of a chain of the first helpers.
 double chain_rate(const TreeQuestion& question) {

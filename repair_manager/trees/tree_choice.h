@@ -7,18 +7,20 @@ namespace kintsugi::repair_manager {
 
 struct TreeQuestion {
   std::span<const LinkRate> helpers;  ///< links of the servers that could help, in order of preference
-  size_t needed = 0;                  ///< of them; fewer than there are only if any will do for any slice
-  double root_down = 0;               ///< the repair site's downlink
+  /// How many of the helpers each slice needs. Fewer than given only if any of them will do for any slice.
+  size_t needed = 0;
+  double root_down = 0;  ///< rate of the repair site's downlink
   TreeLoad load;
   Shape wanted = Shape::AUTO;
-  TreeSet trees = {};        ///< trees to take whatever `wanted` says; none: by shape
-  uint64_t slice_bytes = 0;  ///< of one sum; 0: the default
-  bool read = false;         ///< somebody waits for the first bytes
+  /// The trees to use, whatever `wanted` says; none: they follow from the shape.
+  TreeSet trees = {};
+  uint64_t slice_bytes = 0;  ///< slice size of one sum; 0: the default
+  bool read = false;         ///< a reader waits for the first bytes
 };
 
 struct TreeChoice {
   Choice choice;  ///< its shape is never AUTO
-  TreeSet trees;  ///< helpers are positions in TreeQuestion.helpers
+  TreeSet trees;  ///< its helpers are positions in TreeQuestion.helpers
 };
 
 /// The fixed shapes run over the first `needed` helpers. Trees for unequal links are considered when they

@@ -16,7 +16,7 @@ using Shape = proto::RepairShape;
 /// A helper and what hangs below it. `helper` is its position in the list of helpers, best first.
 struct TreeNode {
   size_t helper = 0;
-  std::vector<TreeNode> children;  ///< in the order in which their sums are complete: leaves first
+  std::vector<TreeNode> children;  ///< ordered by when their sums are complete: leaves first
 };
 
 /// The children of the repair site for `helpers` helpers. The first helpers get the places with the most
@@ -34,7 +34,7 @@ void order_children(std::vector<TreeNode>& children);
 
 /// A tree that carries the slices i with bit (i mod period) of `slice_mask` set.
 struct SliceTree {
-  std::vector<TreeNode> children;  ///< of the repair site
+  std::vector<TreeNode> children;  ///< the nodes that send to the repair site
   uint64_t slice_mask = 0;
 };
 

@@ -13,10 +13,10 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr int kBisections = 40;
-constexpr double kPrecision = 1e-3;       // rates are found to this share of the bound
-constexpr double kBackOff = 0.97;         // the next rate to try, when no trees are found for one
-constexpr int kMaxBackOffs = 60;          // down to 0.16 of the bound
-constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
+constexpr double kPrecision = 1e-3;       // rates are determined up to this share of the bound
+constexpr double kBackOff = 0.97;         // factor from one rate to the next, when no trees exist for it
+constexpr int kMaxBackOffs = 60;          // 0.97^60: down to 0.16 of the bound
+constexpr double kWorthSplitting = 1.10;  // a split must be this much faster than the best single tree
 
 /// Picks the best `needed` helpers for one tree at `rate`: among those that can send so fast, those that can receive
 /// most. The tree is feasible if the root and they have a place for each of them.
@@ -89,7 +89,7 @@ void refine(SliceShares& shares, uint32_t most) {
                                           });
     if (std::popcount(largest->slice_mask) == 1) return;
     SliceShares::Group other{.helpers = largest->helpers};
-    bool second = false;  // every other position goes to the other group
+    bool second = false;  // every other position goes to the second group
     for (uint64_t left = largest->slice_mask; left != 0; left &= left - 1, second = !second)
       if (second) other.slice_mask |= left & -left;
     largest->slice_mask &= ~other.slice_mask;

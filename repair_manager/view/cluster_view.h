@@ -19,27 +19,29 @@ namespace kintsugi::repair_manager {
 
 struct ServerView {
   ServerId id;
-  std::string name;  ///< what people call it; empty: nothing but its id
+  std::string name;  ///< name for people; empty: the id is all that is known
   runtime::Endpoint address;
   std::string rack;
   bool alive = false;  ///< neither suspect nor dead
   uint64_t free_bytes = 0;
   uint64_t user_bytes_per_second = 0;
-  uint64_t up_bytes_per_second = 0, down_bytes_per_second = 0;  ///< of its link; 0: unknown
-  uint64_t repair_limit_bytes_per_second = 0;  ///< what repairs may send, and receive, at most; 0: no limit
-  double busy = 0;                             ///< share of its time that CPU or disks were busy, 0..1
-  bool draining = false;                       ///< no destination
-  bool slow = false;  ///< found slower than its peers by the monitor: others are better
+  uint64_t up_bytes_per_second = 0, down_bytes_per_second = 0;  ///< rate of its link; 0: unknown
+  /// Limit for what repairs may send, and for what they may receive; 0: no limit.
+  uint64_t repair_limit_bytes_per_second = 0;
+  double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
+  bool draining = false;  ///< it must not be a destination
+  /// The monitor found it slower than its peers: others are preferred.
+  bool slow = false;
 };
 
 struct ChunkView {
   uint32_t index = 0;
-  ServerId server;         ///< none: nowhere
+  ServerId server;         ///< none: the chunk is on no server
   uint64_t length = 0;     ///< bytes
   uint32_t crc = 0;        ///< CRC32C of the whole chunk, as written
   bool available = false;  ///< its server is alive and has not reported it lost
-  bool cached = false;     ///< in its server's memory cache, as far as heartbeats told
-  float heat = 0;          ///< how much it is read (proto::CacheChange), also of a lost chunk
+  bool cached = false;     ///< the chunk is in its server's memory, according to heartbeats
+  float heat = 0;          ///< how often it is read (proto::CacheChange); also known for a lost chunk
 };
 
 struct StripeView {

@@ -14,10 +14,10 @@
 
 namespace kintsugi::repair_manager {
 
-inline constexpr double kAvoidPenalty = 4;  ///< as if in so many more repairs
-inline constexpr double kFoundSlowPenalty =
-    2 *
-    kAvoidPenalty;  ///< of a server that the monitor has found slow: others go before it, whatever they do
+/// Counts like this many additional repairs in which the server takes part.
+inline constexpr double kAvoidPenalty = 4;
+/// Penalty of a server that the monitor has found slow: all others are preferred, whatever they do.
+inline constexpr double kFoundSlowPenalty = 2 * kAvoidPenalty;
 inline constexpr double kBusyFrom = 0.8;    ///< share of time busy from which a server is avoided; fully at 1
 inline constexpr double kVeryLoaded = 0.5;  ///< share of its link that a server's users need
 /// Slower than this share of the usual rate is slow; no server counts as in more than kMaxSlowPenalty repairs
@@ -29,7 +29,7 @@ class ServerTable {
   ServerTable() = default;
   explicit ServerTable(std::vector<ServerView> servers);
 
-  const ServerView* find(ServerId id) const;  ///< null: unknown
+  const ServerView* find(ServerId id) const;  ///< null: the server is not known
   std::optional<size_t> position(ServerId id) const;
   /// What people call the server; its id when it is unknown or has no name.
   std::string name_of(ServerId id) const;
@@ -58,8 +58,8 @@ class ServerTable {
   static constexpr double kLeastRepairShare = 0.125;
 
  private:
-  std::vector<ServerView> servers_;  // by id, so that ties break alike in every run
-  std::vector<uint32_t> racks_;      // of each server
+  std::vector<ServerView> servers_;  // ordered by id, so that ties are resolved alike in every run
+  std::vector<uint32_t> racks_;      // index: server
   std::vector<std::string> addresses_;
   LinkRate usual_link_;
   size_t stride_ = 1;

@@ -129,7 +129,7 @@ TEST_F(HugeDirectory, TwoAreReclaimedOneAfterTheOtherWhateverComesBetween) {
 }
 
 TEST_F(HugeDirectory, OrphansThatSomebodyHoldsAreLookedAtALittleAtATime) {
-  const int held = static_cast<int>(Reclaim::kLookedAt) + 500;
+  const int held = static_cast<int>(Reclaim::kMaxExamined) + 500;
   const auto hold = [](InodeId) { return true; };
   std::set<uint64_t> ids;
   for (int i = 0; i < held; ++i) {
@@ -156,7 +156,7 @@ TEST_F(HugeDirectory, OrphansThatSomebodyHoldsAreLookedAtALittleAtATime) {
     Transaction transaction(*rig.store);
     asked = 0;
     more = reclaim.step(transaction, all_but_last, rig.freed);
-    EXPECT_LE(asked, Reclaim::kLookedAt);
+    EXPECT_LE(asked, Reclaim::kMaxExamined);
     rig.commit(transaction);
   }
   EXPECT_EQ(rig.count(keys::Kind::kOrphan), static_cast<size_t>(held - 1)) << "it is found in the end";

@@ -31,7 +31,7 @@ TEST_F(LocalCluster, GoesOnInAnotherDirectoryAfterItWasMoved) {
   fs::rename(cluster_directory(), elsewhere);
   const Outcome early = kintsugi({"cluster", "start", "--dir", elsewhere});
   expect_one_line(early);
-  EXPECT_NE(early.err.find("runs since then: stop it first"), std::string::npos) << early.err;
+  EXPECT_NE(early.err.find("still runs: stop it first"), std::string::npos) << early.err;
   ASSERT_EQ(kintsugi({"cluster", "stop", "--dir", elsewhere}).exit_code, 0);
 
   const Outcome started = kintsugi({"cluster", "start", "--dir", elsewhere});

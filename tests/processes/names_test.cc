@@ -105,7 +105,7 @@ TEST_F(Names, ThatAreNoneAreRefusedInOneLine) {
   const Outcome started = kintsugi({"cluster", "start", "--dir", cluster_directory()});
   EXPECT_EQ(started.exit_code, 1);
   EXPECT_THAT(started.err,
-              HasSubstr("\"1234\" is no name for a server: only digits would be a server's number"));
+              HasSubstr("\"1234\" is not a valid name for a server: only digits would be a server's number"));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ ChunkFileWriter::~ChunkFileWriter() {
 
 asio::awaitable<Status> ChunkFileWriter::open() {
   temporary_path_ = disk_.new_temporary_path(id_);
-  made_ = true;  // before the attempt: an open that failed may have made the file
+  made_ = true;  // set before the attempt: an open that fails may have made the file
   auto file = co_await disk_.disk().open(temporary_path_, runtime::OpenMode::kCreate);
   if (!file) co_return disk_.note(file.error());
   file_ = std::move(*file);

@@ -18,8 +18,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Writes one chunk file front to back. Used from one coroutine, but for discard(). REQUIRES: discard(), or a commit() that succeeded,
-/// returned before it is destroyed.
+/// Writes one chunk file front to back. Used from one coroutine, but for discard(). REQUIRES: discard(), or a commit()
+/// that succeeded, returned before it is destroyed.
 class ChunkFileWriter {
  public:
   static constexpr size_t kMaxWritesInFlight = 4;
@@ -35,8 +35,8 @@ class ChunkFileWriter {
   /// Writes memory that lives until it returns.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
 
-  /// The chunk is durable and visible on return. With `replaces` an equal chunk is there already: that one or this one stays,
-  /// whatever happens. kCancelled: nobody waits for it any more. After an error discard() leaves nothing.
+  /// The chunk is durable and visible on return. With `replaces` an equal chunk is there already: that one or this one
+  /// stays, whatever happens. kCancelled: nobody waits for it any more. After an error discard() leaves nothing.
   asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces,
                                  const Interest& interest);
   /// Waits for calls and writes under way and removes the file; nothing after a commit.
@@ -54,7 +54,8 @@ class ChunkFileWriter {
   /// Carries out a call of which discard() knows.
   asio::awaitable<Status> known(asio::awaitable<Status> call);
 
-  static constexpr Duration kLookAgain = std::chrono::seconds(1);  ///< whether the disk hangs
+  /// Pause between two checks whether the disk hangs.
+  static constexpr Duration kLookAgain = std::chrono::seconds(1);
 
   DataDisk& disk_;
   const runtime::Clock& clock_;
@@ -65,7 +66,8 @@ class ChunkFileWriter {
   bool made_ = false;  ///< the temporary file may exist
   uint64_t written_ = 0, allocated_ = 0;
   size_t in_flight_ = 0;
-  size_t calls_ = 0;  ///< of write() and so on that have not returned: their caller may have gone
+  /// Calls of write() and so on that have not returned; their caller may have given up.
+  size_t calls_ = 0;
   Status error_;
   runtime::Event finished_one_;
   runtime::TaskGroup writes_;
@@ -77,8 +79,8 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& di
 /// Removes the file, durably on return; who has it open may read on.
 asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkInfo info);
 
-/// Reads the header of a file that an older version named, checks the file's size, and gives it the name that it would have today.
-/// Where that cannot be done the disk remembers the old name. Errors as above.
+/// Reads the header of a file that an older version named, checks the file's size, and gives it the name that it would
+/// have today. Where that cannot be done the disk remembers the old name. Errors as above.
 asio::awaitable<Result<ChunkInfo>> take_over_chunk_file(DataDisk& disk, ChunkId id);
 
 }  // namespace kintsugi::chunkserver

@@ -40,13 +40,15 @@ Result<ChunkHeader> decode_chunk_header(std::span<const std::byte> bytes);
 /// The block CRCs of a chunk from the table in `bytes`. kCorrupt: they do not combine to the chunk's CRC.
 Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::span<const std::byte> bytes);
 
-/// Stripe, index, length and CRC: "000000000000002a-3-1048576-89abcdef", so that a start learns them without opening the file.
+/// Stripe, index, length and CRC: "000000000000002a-3-1048576-89abcdef", so that a start learns them without opening
+/// the file.
 std::string chunk_file_name(const ChunkInfo& info);
-/// Stripe and index: "000000000000002a-3". Older versions named files so, and files that are no longer in use are named so.
+/// Stripe and index: "000000000000002a-3". Older versions named files so, and files that are no longer in use are
+/// named so.
 std::string chunk_file_name(ChunkId id);
 struct ChunkFileName {
   ChunkId id;
-  std::optional<ChunkInfo> info;  ///< none in the name of an older version
+  std::optional<ChunkInfo> info;  ///< none: the name is of an older version, which did not contain it
 };
 /// Reads both. kInvalidArgument: neither.
 Result<ChunkFileName> parse_chunk_file_name(std::string_view name);

@@ -51,7 +51,8 @@ asio::awaitable<Status> DataDisk::empty_temporary_directory() {
     KINTSUGI_CO_TRY(check_answers());
     std::string path = temporary_directory() + "/" + name;
     Status removed = note(co_await disk_.remove(path));
-    if (removed.code() == Code::kReadOnlyDevice) co_return Status{};  // what it has can still be read
+    // The contents of a read-only disk can still be read.
+    if (removed.code() == Code::kReadOnlyDevice) co_return Status{};
     KINTSUGI_CO_TRY(std::move(removed));
   }
   co_return Status{};
@@ -123,8 +124,9 @@ asio::awaitable<Status> DataDisk::refresh_space() {
 }
 
 asio::awaitable<void> DataDisk::keep_space_fresh(runtime::TaskGroup& tasks) {
+  // DiskHealth judges the error, if there is one.
   while (!failed() && co_await tasks.sleep_for(kSpaceEvery))
-    (void)co_await refresh_space();  // errors are judged by the disk's health
+    (void)co_await refresh_space();
 }
 
 void DataDisk::take_back_promise(uint64_t bytes, uint64_t written) {

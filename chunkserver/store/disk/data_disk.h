@@ -32,8 +32,8 @@ class DataDisk {
  public:
   static constexpr Duration kSpaceEvery = std::chrono::seconds(1);
 
-  /// `disk` and `health`, which knows of the calls to the disk, outlive it. Transfers of its chunks may have so many of the
-  /// server's `buffers` at once: what a disk that hangs keeps, others lack.
+  /// `disk` and `health`, which knows of the calls to the disk, outlive it. Transfers of its chunks may have so many
+  /// of the server's `buffers` at once: what a disk that hangs keeps, others lack.
   DataDisk(const runtime::Runtime& runtime, runtime::Disk& disk, DiskHealth& health, std::string root,
            size_t buffers)
       : disk_(disk),
@@ -85,12 +85,13 @@ class DataDisk {
 
   // Free space as last refreshed from the disk, less what writers were promised since.
   asio::awaitable<Status> refresh_space();
-  /// Refreshes it every kSpaceEvery, until the disk has failed or `tasks` stop. Whoever wants to know takes what is known.
+  /// Refreshes it every kSpaceEvery, until the disk has failed or `tasks` stop. Whoever wants to know takes what is
+  /// known.
   asio::awaitable<void> keep_space_fresh(runtime::TaskGroup& tasks);
   /// A file in tmp/ was removed or renamed: until that is durable, a loss of power may bring it back there.
   void note_left_tmp() { left_tmp_ = true; }
   uint64_t total_bytes() const { return space_.total_bytes; }
-  uint64_t device() const { return space_.device; }  ///< as runtime::DiskSpace has it
+  uint64_t device() const { return space_.device; }  ///< see runtime::DiskSpace::device
   /// What chunks may take. 0 when it is full, whatever it reports.
   uint64_t free_bytes() const {
     const uint64_t taken = promised_ + kept_free_;
@@ -115,10 +116,10 @@ class DataDisk {
   uint64_t next_name_ = 1;
   bool left_tmp_ = true;
   std::set<std::string> made_;
-  std::set<ChunkId> old_names_;  ///< chunks whose files are still named as by older versions
+  std::set<ChunkId> old_names_;  ///< chunks whose files still have the names that older versions gave
   runtime::DiskSpace space_;
   DiskRoom room_;
-  uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written
+  uint64_t promised_ = 0;  ///< sum of the largest possible sizes of the chunks being written
   uint64_t kept_free_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace kintsugi::chunkserver {
 
 enum class DiskCondition : uint8_t {
   kWell,
-  kSlow,      ///< a call took longer than kSlowAfter, now or a short while ago
+  kSlow,      ///< a call took longer than kSlowAfter, now or within kSlowFor
   kHung,      ///< a call has not returned for kHungAfter; what is on the disk is not lost
   kReadOnly,  ///< the file system refuses writes; what is on the disk can be read
   kFailed,    ///< the disk was dropped; only a restart tries it again
@@ -24,7 +24,8 @@ std::string_view name_of(DiskCondition condition);
 class ErrorRate {
  public:
   static constexpr Duration kForgottenAfter = std::chrono::seconds(20);
-  static constexpr double kForgottenBySuccess = 0.05;  ///< so many errors less for each call that succeeds
+  /// Each call that succeeds takes this much off the error rate.
+  static constexpr double kForgottenBySuccess = 0.05;
 
   explicit ErrorRate(double limit) : limit_(limit) {}
   void succeeded() { level_ = level_ > kForgottenBySuccess ? level_ - kForgottenBySuccess : 0; }
@@ -37,8 +38,8 @@ class ErrorRate {
   TimePoint counted_at_;
 };
 
-/// Reads are judged apart from writes and syncs: a bad sector costs the chunk that lies on it, and a disk fails only when
-/// it gives errors all the time. `clock` outlives it.
+/// Reads are judged apart from writes and syncs: a bad sector costs the chunk that lies on it, and a disk fails only
+/// when it gives errors all the time. `clock` outlives it.
 class DiskHealth {
  public:
   static constexpr Duration kSlowAfter = std::chrono::seconds(2);
@@ -88,13 +89,13 @@ class DiskHealth {
   bool hangs() const { return oldest_call() >= kHungAfter; }
 
   const runtime::Clock& clock_;
-  std::list<TimePoint> calls_;  ///< when each call began that has not returned, oldest first
+  std::list<TimePoint> calls_;  ///< when each unfinished call began, oldest first
   ErrorRate reads_{kMostReadErrors}, writes_{kMostWriteErrors};
   uint64_t read_errors_ = 0, write_errors_ = 0;
   Duration slowest_lately_{};
   TimePoint slow_until_ = TimePoint::min();
   bool failed_ = false, read_only_ = false;
-  std::string why_;  ///< why it failed or is read-only
+  std::string why_;  ///< why the disk failed or is read-only
 };
 
 }  // namespace kintsugi::chunkserver

@@ -63,13 +63,13 @@ asio::awaitable<void> DiskQuarantine::remove_oldest() {
     bytes_ -= oldest.bytes;
     const Status removed = co_await disk_.remove(oldest.path);
     if (removed.ok()) {
-      log::warning("{} was removed, for quarantine keeps at most {} files and {} GiB", oldest.path,
+      log::warning("{} was removed, because the quarantine keeps at most {} files and {} GiB", oldest.path,
                    kMostFiles, kMostBytes >> 30);
-    } else if (removed.code() != Code::kNotFound) {  // one that is gone was tidied up
-      log::warning("{} should leave quarantine and cannot be removed: {}", oldest.path, removed.to_string());
+    } else if (removed.code() != Code::kNotFound) {  // kNotFound: somebody has tidied the file up
+      log::warning("{} cannot be removed from quarantine: {}", oldest.path, removed.to_string());
       bytes_ += oldest.bytes;
       kept_.push_front(std::move(oldest));
-      co_return;  // the next file that comes tries again
+      co_return;  // tried again when the next file is quarantined
     }
   }
 }

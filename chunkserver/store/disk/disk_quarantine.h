@@ -11,8 +11,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// Files are called NAME.NUMBER, with a number that grows over restarts, so that no damaged file takes the place of another.
-/// When they become too many or too large, the oldest are removed. What people put there under other names is left alone.
+/// Files are called NAME.NUMBER, with a number that grows over restarts, so that no damaged file takes the place of
+/// another. When they become too many or too large, the oldest are removed. What people put there under other names is
+/// left alone.
 class DiskQuarantine {
  public:
   static constexpr size_t kMostFiles = 1000;
@@ -42,7 +43,7 @@ class DiskQuarantine {
 
   runtime::Disk& disk_;
   const std::string directory_;
-  std::deque<Kept> kept_;  ///< the oldest first
+  std::deque<Kept> kept_;  ///< oldest first
   uint64_t bytes_ = 0;
   uint64_t next_number_ = 1;
 };

@@ -8,8 +8,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// A disk that answered "no space" is full, however many free bytes it reports: it may lack inodes, or have a quota. It takes
-/// chunks again once it reports kMore free bytes than it did then, or after kTriedAgainAfter.
+/// A disk that answered "no space" is full, however many free bytes it reports: it may lack inodes, or have a quota.
+/// It takes chunks again once it reports kMore free bytes than it did then, or after kTriedAgainAfter.
 class DiskRoom {
  public:
   static constexpr uint64_t kMore = 16 << 20;
@@ -27,8 +27,8 @@ class DiskRoom {
   bool full(TimePoint now) const { return now < full_until_ && free_bytes_ < refused_with_ + kMore; }
 
  private:
-  uint64_t free_bytes_ = 0;    ///< as the disk reports them
-  uint64_t refused_with_ = 0;  ///< the least that it has reported since it last refused
+  uint64_t free_bytes_ = 0;    ///< latest number that the disk reported
+  uint64_t refused_with_ = 0;  ///< least number reported since the disk last answered "no space"
   TimePoint full_until_ = TimePoint::min();
 };
 

@@ -1,4 +1,5 @@
-/// The owner of a disk: server id and number, cluster, and what it knows of the cluster's metadata, in a small file on every disk.
+/// The owner of a disk: server id and number, cluster, and what it knows of the cluster's metadata, in a small file on
+/// every disk.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace kintsugi::chunkserver {
 
 /// How far the cluster's metadata had come when this server heard of it last (proto::MetadataMark).
 struct MetadataMark {
-  uint64_t epoch = 0;  ///< 0: never
+  uint64_t epoch = 0;  ///< 0: no epoch yet
   uint64_t position = 0;
   bool operator==(const MetadataMark&) const = default;
 };
@@ -22,7 +23,7 @@ inline constexpr char kIdentityFile[] = "server_id";
 
 struct Identity {
   ServerId server;
-  std::string cluster;  ///< empty until the server was registered for the first time
+  std::string cluster;  ///< empty until the server has registered for the first time
   MetadataMark metadata;
   uint32_t number = 0;  ///< the server's number in its cluster; 0: none yet
   bool operator==(const Identity&) const = default;

@@ -15,8 +15,8 @@
 namespace kintsugi::chunkserver {
 
 /// Wraps the runtime's disk for the files of one data disk. Reads and writes pass a token bucket in the order in which
-/// they come; what was not used is kept for at most kBurst. Everything else passes at once. What waits for its turn here is
-/// no call to the disk yet.
+/// they come; what was not used is kept for at most kBurst. Everything else passes at once. What waits for its turn
+/// here is no call to the disk yet.
 class LimitedDisk final : public runtime::Disk {
  public:
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
@@ -86,8 +86,8 @@ class LimitedDisk final : public runtime::Disk {
   runtime::Clock& clock_;
   runtime::FaultPoints* const faults_;
   const uint64_t rate_;
-  runtime::Event never_;  ///< waited for with a deadline
-  TimePoint passed_at_;   ///< when everything that was let in has passed
+  runtime::Event never_;  ///< never notified: waiting for it with a deadline is a pause
+  TimePoint passed_at_;   ///< when the bytes admitted so far will have passed
   size_t under_way_ = 0;
   TimePoint busy_since_;
   Duration busy_time_{};

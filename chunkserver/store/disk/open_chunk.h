@@ -17,8 +17,8 @@ struct OpenChunk {
   std::string policy;
   DataDisk* disk = nullptr;
   std::shared_ptr<runtime::File> file;
-  uint64_t data_offset = 0;          ///< where the chunk begins in `file`
-  std::vector<uint32_t> block_crcs;  ///< proven against info.crc
+  uint64_t data_offset = 0;          ///< offset of the chunk in `file`
+  std::vector<uint32_t> block_crcs;  ///< verified against info.crc
   uint64_t generation = 0;           ///< ChunkIndex::Entry::generation of the copy
 };
 

@@ -47,7 +47,7 @@ class RootGuard {
 
   DataDisk& disk_;
   std::unique_ptr<runtime::FileLock> lock_;
-  Identities known_;  ///< by path
+  Identities known_;  ///< (path, what it named when it was locked)
 };
 
 }  // namespace kintsugi::chunkserver

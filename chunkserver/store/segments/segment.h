@@ -25,12 +25,12 @@ struct Segment {
   std::shared_ptr<runtime::File> file;
   uint64_t end = 0;         ///< durable bytes
   uint64_t allocated = 0;   ///< bytes that the disk has set aside
-  uint64_t live_bytes = 0;  ///< records that are alive, with their headers
-  uint64_t last_group = 0;  ///< of its records
+  uint64_t live_bytes = 0;  ///< total size of the live records, headers included
+  uint64_t last_group = 0;  ///< group number of the segment's last record
   /// Its file was removed or cut off: nothing is appended, and what lives is moved away.
   bool given_up = false;
   // Dead or alive; whoever has to do with this segment alone looks at nothing else.
-  std::vector<SegmentRecord> records;  ///< in the order of their places
+  std::vector<SegmentRecord> records;  ///< ordered by offset
   std::vector<Tombstone> tombstones;
 };
 

@@ -82,7 +82,7 @@ SegmentAppender::Group SegmentAppender::take_group() {
 }
 
 asio::awaitable<Status> SegmentAppender::write_group(Group& group) {
-  uint64_t most_bytes = 0;  // tombstones will share records
+  uint64_t most_bytes = 0;  // an upper limit: tombstones will share records
   for (const Record* record : group)
     most_bytes += record->header.record_bytes();
   Status status = co_await make_room(most_bytes);
@@ -123,7 +123,7 @@ AlignedMemory SegmentAppender::lay_out(Group& group, uint64_t group_number) cons
     header.offset = segment.end + bytes;
     bytes += kRecordHeaderBytes;
   }
-  AlignedMemory memory(bytes);  // zeros, as headers and padding want them
+  AlignedMemory memory(bytes);  // zero-filled, as headers and padding require
   const auto place = [&](RecordHeader& header) {
     header.salt = segment.salt;
     header.group = group_number;
@@ -159,8 +159,8 @@ asio::awaitable<Status> SegmentAppender::make_room(uint64_t bytes) {
     co_await seal(disk_, std::exchange(active_, nullptr));
   if (!active_) KINTSUGI_CO_TRY(co_await begin_segment());
   if (active_->end + bytes > active_->allocated) {
-    // In large steps, and written with zeros once: the sync of a group in blocks that were never written has to write the file's
-    // metadata besides.
+    // In large steps, and written with zeros once: the sync of a group in blocks that were never written has to write
+    // the file's metadata besides.
     const uint64_t target = round_up(active_->end + bytes, limits_.allocation_step_bytes);
     KINTSUGI_CO_TRY(disk_.note(co_await active_->file->allocate(target)));
     const uint64_t begin = std::max(active_->allocated, active_->end);

@@ -26,8 +26,8 @@ struct SegmentLimits {
   double clean_below = 0.5;  ///< a full segment with a smaller live share is worth cleaning
   Duration clean_interval = std::chrono::seconds(30);
 
-  /// What lives in a segment that is cleaned is there twice until the segment is deleted. A disk that had no room for that could not
-  /// give back what was deleted on it.
+  /// What lives in a segment that is cleaned is there twice until the segment is deleted. A disk that had no room for
+  /// that could not give back what was deleted on it.
   uint64_t room_to_clean() const {
     return static_cast<uint64_t>(clean_below * static_cast<double>(segment_bytes));
   }
@@ -56,7 +56,7 @@ class SegmentAppender {
     RecordHeader header;  ///< salt, offset and group are filled in by the appender
     std::span<const std::byte> data;
     bool is_copy = false;          ///< made by the cleaner: SegmentIndex::put_copy
-    std::optional<Status> result;  ///< once the record is durable, or failed
+    std::optional<Status> result;  ///< set once the record is durable or has failed
     runtime::Event done;
   };
   /// Queues the record. It is not destroyed before wait() returned. REQUIRES: accepts().
@@ -95,7 +95,7 @@ class SegmentAppender {
   std::deque<Record*> queue_;
   runtime::Event queued_;
   bool stopping_ = false, running_ = false;
-  bool writing_ = false;  ///< a group is on its way to the active segment
+  bool writing_ = false;  ///< a group is being written to the active segment
 };
 
 }  // namespace kintsugi::chunkserver

@@ -14,7 +14,7 @@ struct Trailer {
   uint64_t end = 0;  ///< where the footer begins
   uint64_t last_group = 0;
   uint32_t records = 0, tombstones = 0;
-  uint32_t crc = 0;  ///< of all of the footer before it
+  uint32_t crc = 0;  ///< CRC32C of the footer up to this field
 
   uint64_t footer_bytes() const {
     return aligned(records * kRecordBytes + tombstones * kTombstoneBytes + kTrailerBytes);
@@ -99,7 +99,7 @@ Status decode_footer(std::span<const std::byte> footer, Segment& segment) {
   if (crc32c(footer.first(footer.size() - sizeof trailer.crc)) != trailer.crc) return not_a_footer();
   ByteReader reader(footer);
   std::vector<SegmentRecord> records(trailer.records);
-  uint64_t end = 0;  // of the record before
+  uint64_t end = 0;  // end of the previous record
   for (SegmentRecord& record : records) {
     record.info.id = get_id(reader);
     record.info.length = reader.get<uint32_t>();

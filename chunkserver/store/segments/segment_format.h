@@ -24,14 +24,14 @@ struct Tombstone {
 };
 
 struct RecordHeader {
-  uint64_t salt = 0;      ///< the segment's
-  uint64_t offset = 0;    ///< where this header stands in the segment
-  uint64_t group = 0;     ///< records of one sync share it
-  uint64_t sequence = 0;  ///< orders what was done to a chunk; a copy keeps it
-  ChunkInfo info;         ///< the chunk, as policy and block_crcs; unless there are tombstones
+  uint64_t salt = 0;      ///< salt of the segment
+  uint64_t offset = 0;    ///< offset of this header in the segment
+  uint64_t group = 0;     ///< shared by all records of one sync
+  uint64_t sequence = 0;  ///< orders the changes of a chunk; a copy keeps the number of its original
+  ChunkInfo info;  ///< the chunk that `policy` and `block_crcs` belong to; none in a record of tombstones
   std::string policy;
   std::vector<uint32_t> block_crcs;
-  std::vector<Tombstone> tombstones;  ///< when there are any, the record has no chunk and no data
+  std::vector<Tombstone> tombstones;  ///< a record with tombstones has no chunk and no data
 
   bool is_chunk() const { return tombstones.empty(); }
   uint64_t record_bytes() const { return kRecordHeaderBytes + aligned(info.length); }

@@ -21,8 +21,8 @@ class SegmentIndex {
  public:
   struct Live {
     std::shared_ptr<Segment> segment;
-    uint32_t position = 0;  ///< in the records of the segment
-    bool removing = false;  ///< hidden: its tombstone is on the way
+    uint32_t position = 0;  ///< position in Segment::records
+    bool removing = false;  ///< hidden from readers: its tombstone is being written
     const SegmentRecord& record() const { return segment->records[position]; }
   };
 
@@ -74,12 +74,13 @@ class SegmentIndex {
  private:
   /// The latest tombstone of a chunk.
   struct Grave {
-    uint64_t segment = 0;  ///< its number
+    uint64_t segment = 0;  ///< number of the segment
     uint64_t sequence = 0;
   };
   /// A chunk's earlier copies that are still on the disk.
   struct Past {
-    std::vector<uint64_t> segments;  ///< numbers of those that hold dead records of it, each once
+    /// Numbers of the segments that hold dead records of the chunk, each once.
+    std::vector<uint64_t> segments;
     std::optional<Grave> grave;
   };
 
@@ -91,7 +92,7 @@ class SegmentIndex {
   void note_dead(ChunkId id, const Segment& segment);
   void note_grave(const Segment& segment, const Tombstone& tombstone);
 
-  std::map<uint64_t, std::shared_ptr<Segment>> segments_;  ///< by number
+  std::map<uint64_t, std::shared_ptr<Segment>> segments_;  ///< key: number of the segment
   std::unordered_map<ChunkId, Live> live_;
   std::unordered_map<ChunkId, Past> past_;
   uint64_t next_sequence_ = 1, next_group_ = 1, next_segment_ = 1;

@@ -17,11 +17,12 @@ using Records = std::vector<RecordHeader>;
 struct Scan {
   Records records;
   uint64_t damaged = 0;
-  bool unreadable =
-      false;  ///< some place gave a medium error: the segment is left as it is, for the error may pass
+  /// Some part gave a medium error. The segment is left as it is, because the error may pass.
+  bool unreadable = false;
 };
 
-/// Reads a window of the segment. What the medium cannot give is zeros, which are no record: only what lies there is lost.
+/// Reads a window of the segment. What the medium cannot give is zeros, which are no record: only what lies there is
+/// lost.
 asio::awaitable<Result<size_t>> read_window(DataDisk& disk, runtime::File& file, uint64_t offset,
                                             std::span<std::byte> into, bool& unreadable) {
   auto all = co_await file.read(offset, into);
@@ -48,7 +49,7 @@ asio::awaitable<Result<Scan>> scan(DataDisk& disk, const Segment& segment, uint6
   Scan scan;
   AlignedMemory window(kScanBytes);
   uint64_t offset = 0;
-  uint64_t expected = 0;  // where the next record begins if nothing is damaged
+  uint64_t expected = 0;  // offset of the next record if nothing is damaged
   while (offset + kRecordHeaderBytes <= size) {
     auto read = co_await read_window(disk, *segment.file, offset, window.span(), scan.unreadable);
     if (!read) co_return read.error();
@@ -65,7 +66,7 @@ asio::awaitable<Result<Scan>> scan(DataDisk& disk, const Segment& segment, uint6
       expected = offset + at;
       scan.records.push_back(std::move(*header));
     }
-    if (at == 0) break;  // the file got shorter
+    if (at == 0) break;  // the file has become shorter
     offset += at;
   }
   co_return scan;

@@ -35,8 +35,8 @@ asio::awaitable<void> seal(DataDisk& disk, std::shared_ptr<Segment> segment) {
   segment->tombstones.shrink_to_fit();
   const Status sealed = disk.note(co_await write_footer(*segment));
   if (!sealed.ok() && sealed.code() != Code::kCancelled)
-    log::warning("segment {} gets no footer, so that the next start reads all of it: {}", segment->path,
-                 sealed.to_string());
+    log::warning("segment {}: its footer cannot be written, so the next start reads the whole segment: {}",
+                 segment->path, sealed.to_string());
 }
 
 asio::awaitable<Result<bool>> read_footer(DataDisk& disk, Segment& segment, uint64_t file_bytes) {

@@ -16,14 +16,14 @@ namespace kintsugi::client {
 /// How far a deep check is. What is to be read was counted at its beginning, and may change meanwhile.
 struct DeepCheckProgress {
   uint64_t total_chunks = 0, total_bytes = 0;
-  uint64_t chunks = 0, bytes = 0;  ///< read so far
+  uint64_t chunks = 0, bytes = 0;  ///< chunks and bytes read so far
   uint64_t damaged = 0;            ///< chunks found damaged so far
-  uint64_t settled = 0;            ///< of these: repaired, or not to be repaired any more
-  bool waiting = false;            ///< all is read, and what is not settled is waited for
+  uint64_t settled = 0;            ///< damaged chunks that were repaired or are given up
+  bool waiting = false;            ///< everything is read, and unsettled chunks are waited for
 };
 
 struct DeepCheckOptions {
-  uint64_t bytes_per_second = 0;  ///< that each server reads, at most; 0: no limit, else at least 65536
+  uint64_t bytes_per_second = 0;  ///< read rate of each server; 0: no limit, else at least 65536
   /// How long to go on waiting when no damaged chunk has been repaired for so long.
   Duration patience = std::chrono::minutes(2);
   std::function<void(const DeepCheckProgress&)> progress = [](const DeepCheckProgress&) {};
@@ -31,29 +31,30 @@ struct DeepCheckOptions {
 
 /// Says what was wrong with a chunk.
 enum class Damage {
-  kMissing,     ///< it is not on its server
-  kCorrupt,     ///< its bytes do not match their checksums
-  kUnreadable,  ///< its disk reports errors
-  kOther,       ///< it is whole, but not the one that was written
+  kMissing,     ///< the chunk is not on its server
+  kCorrupt,     ///< the bytes do not match their checksums
+  kUnreadable,  ///< the disk reports errors
+  kOther,       ///< the chunk is intact, but is not the one that was written
 };
 
 /// Says what became of a damaged chunk.
 enum class Mending {
-  kWaiting,     ///< its repair is waited for, or was for too long
-  kRepaired,    ///< it is whole again, there or elsewhere
-  kGone,        ///< its file was removed meanwhile
-  kTooFewLeft,  ///< too few chunks of its stripe are left to rebuild it from
+  kWaiting,     ///< its repair is waited for, or has been waited for too long
+  kRepaired,    ///< the chunk is intact again, there or on another server
+  kGone,        ///< its file was removed in the meantime
+  kTooFewLeft,  ///< the stripe has too few chunks left to rebuild it
 };
 
 struct DamagedChunk {
   ChunkId id;
-  ServerId server;  ///< where it was found damaged
+  ServerId server;  ///< server on which the damage was found
   std::string server_name;
   std::string path;
   Damage damage = Damage::kMissing;
-  std::string detail;  ///< for people: what the server said
+  std::string detail;  ///< message of the server, for people
   Mending mending = Mending::kWaiting;
-  std::string obstacle;  ///< for people: how the last attempt to repair it failed, while it waits
+  /// While it waits: why the last attempt to repair it failed, for people.
+  std::string obstacle;
 
   bool settled() const { return mending != Mending::kWaiting; }
   bool whole() const { return mending == Mending::kRepaired || mending == Mending::kGone; }
@@ -65,7 +66,7 @@ struct UnreadChunks {
   std::string server_name;
   std::string address;
   uint64_t chunks = 0;
-  Status why;  ///< of the last attempt
+  Status why;  ///< error of the last attempt
 };
 
 struct DeepCheckReport {
@@ -73,7 +74,7 @@ struct DeepCheckReport {
   /// Chunks that were on no living server when it was their turn: the metaserver knows, and nothing was waited for.
   uint64_t chunks_missing = 0;
   std::vector<DamagedChunk> damaged;
-  uint64_t damaged_unlisted = 0;  ///< more of them, of which nothing further is known
+  uint64_t damaged_unlisted = 0;  ///< further damaged chunks, of which only the number is known
   std::vector<UnreadChunks> unread;
 
   uint64_t chunks_damaged() const { return damaged.size() + damaged_unlisted; }

@@ -16,15 +16,17 @@ namespace kintsugi::client {
 /// Every chunk that is added is either verified or unread in the end, unless an error ended the round.
 class CheckRound {
  public:
-  static constexpr size_t kMaxQueued = 20'000;  ///< chunks in memory
+  static constexpr size_t kMaxQueued = 20'000;  ///< chunks in memory at a time
   static constexpr size_t kServersAtOnce = 256;
   static constexpr size_t kMaxChunksOfACall = 256;
-  static constexpr uint64_t kMaxBytesOfACall = 256ull << 20;  ///< but for a single chunk
-  static constexpr Duration kRatedCall =
-      std::chrono::seconds(30);        ///< a call at a limited rate takes about so long
+  /// Limit for the chunks of one call; a larger single chunk is allowed.
+  static constexpr uint64_t kMaxBytesOfACall = 256ull << 20;
+  /// A call at a limited rate takes about this long.
+  static constexpr Duration kRatedCall = std::chrono::seconds(30);
   static constexpr int kAttempts = 3;  ///< a server that fails so often in a row is given up
-  static constexpr Duration kPause = std::chrono::milliseconds(500);  ///< after a failure
-  static constexpr Duration kLocatedFor = std::chrono::minutes(30);   ///< then a chunk is looked up again
+  static constexpr Duration kPause = std::chrono::milliseconds(500);  ///< pause after a failure
+  /// After this time the place of a chunk is looked up again.
+  static constexpr Duration kLocatedFor = std::chrono::minutes(30);
 
   /// An error of verified() ends the round.
   class Observer : public VerdictSink {
@@ -46,8 +48,8 @@ class CheckRound {
   struct Server {
     std::deque<CheckedChunk> queue;
     bool working = false;
-    int failures = 0;  ///< calls in a row that brought nothing
-    Status given_up;   ///< not ok: why nothing is asked of it any more
+    int failures = 0;  ///< failed calls in a row
+    Status given_up;   ///< not ok: why the server was given up
   };
 
   asio::awaitable<void> work(Server& server);
@@ -65,7 +67,7 @@ class CheckRound {
   Observer& observer_;
   std::map<ServerId, Server> servers_;
   size_t queued_ = 0;
-  Status error_;  ///< ended the round
+  Status error_;  ///< the error that ended the round
   runtime::Event room_;
   runtime::Semaphore turns_;
   runtime::TaskGroup tasks_;

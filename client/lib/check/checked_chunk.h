@@ -14,12 +14,12 @@ namespace kintsugi::client {
 struct CheckedChunk {
   ChunkId id;
   ServerId server;
-  std::string server_name;  ///< for people
+  std::string server_name;  ///< name for people
   std::string address;
   uint64_t length = 0;
   uint32_t crc = 0;
-  std::string capability;  ///< to read
-  TimePoint located;       ///< when the metaserver said so
+  std::string capability;  ///< capability to read the chunk
+  TimePoint located;       ///< when the metaserver named this place
   std::shared_ptr<const std::string> path;
 };
 

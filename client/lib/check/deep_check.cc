@@ -122,7 +122,7 @@ asio::awaitable<Status> DeepCheck::add(CheckRound& round, StripeId stripe, const
                                        TimePoint located, std::shared_ptr<const std::string> path) {
   if (chunk.length() == 0) co_return Status{};
   if (chunk.available()) co_return co_await round.add(checked_chunk(stripe, chunk, located, std::move(path)));
-  if (chunk.address().empty()) {  // its server is dead, or it never had one
+  if (chunk.address().empty()) {  // its server is dead, or the chunk has none
     ++missing_;
     co_return Status{};
   }

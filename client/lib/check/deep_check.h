@@ -14,15 +14,16 @@
 
 namespace kintsugi::client {
 
-/// The servers read; only their verdicts travel. A verdict is compared with what the metaserver has recorded, and a chunk
-/// that is damaged is told to the metaserver at once, which has it repaired. Memory is bounded by the limits of CheckRound
-/// and RepairWait and kMaxAgain, whatever the number of files. Use once.
+/// The servers read; only their verdicts travel. A verdict is compared with what the metaserver has recorded, and a
+/// chunk that is damaged is told to the metaserver at once, which has it repaired. Memory is bounded by the limits of
+/// CheckRound and RepairWait and kMaxAgain, whatever the number of files. Use once.
 class DeepCheck final : private CheckRound::Observer {
  public:
   /// Chunks that could not be read, or were elsewhere, are located and tried again in up to so many rounds in all.
   static constexpr int kRounds = 3;
   static constexpr Duration kBetweenRounds = std::chrono::seconds(1);
-  static constexpr size_t kMaxAgain = 100'000;  ///< chunks for the next round; more count as unread
+  /// Chunks that are read again in the next round; further ones count as unread.
+  static constexpr size_t kMaxAgain = 100'000;
 
   /// `resources` outlives it.
   DeepCheck(Resources& resources, Context context, std::string path, DeepCheckOptions options);
@@ -34,7 +35,7 @@ class DeepCheck final : private CheckRound::Observer {
   struct Again {
     ChunkId id;
     std::shared_ptr<const std::string> path;
-    ServerId server;  ///< where it could not be read
+    ServerId server;  ///< server on which the chunk could not be read
     std::string server_name;
     std::string address;
     Status why;
@@ -64,7 +65,7 @@ class DeepCheck final : private CheckRound::Observer {
   const DeepCheckOptions options_;
   DeepCheckProgress progress_;
   RepairWait repairs_;
-  std::vector<Again> again_;  ///< for the next round
+  std::vector<Again> again_;  ///< chunks for the next round
   std::map<ServerId, UnreadChunks> unread_;
   uint64_t missing_ = 0;
 };

@@ -10,13 +10,13 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr uint32_t kHistory = 1000;  ///< attempts of repairs that are looked through
+constexpr uint32_t kHistory = 1000;  ///< records of the repair history that are searched
 
 /// True when the whole stripe can be had from what the metaserver counts as available.
 bool decodable(const proto::Stripe& stripe) {
   const auto policy = erasure::Policy::parse(stripe.policy());
-  if (!policy || policy->chunks() != static_cast<uint32_t>(stripe.chunks_size()))
-    return true;  // not ours to say
+  // Such a policy is not for this check to report.
+  if (!policy || policy->chunks() != static_cast<uint32_t>(stripe.chunks_size())) return true;
   std::vector<uint32_t> available;
   for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
     if (chunk.available()) available.push_back(chunk.index());
@@ -83,7 +83,7 @@ asio::awaitable<Status> RepairWait::explain() {
   proto::RepairHistoryResponse history;
   KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kRepairHistory, request, history));
   std::map<ChunkId, std::string> failed;
-  for (const proto::RepairRecord& record : history.records()) {  // the newest first
+  for (const proto::RepairRecord& record : history.records()) {  // the newest record comes first
     if (record.outcome() == proto::RepairRecord::FAILED)
       failed.try_emplace({StripeId{record.stripe_id()}, record.index()}, record.detail());
   }

@@ -16,8 +16,9 @@ namespace kintsugi::client {
 /// The metaserver has the chunks repaired by itself: it knows of each, or is told by whoever adds it here.
 class RepairWait {
  public:
-  static constexpr size_t kMaxChunks = 200'000;                            ///< more are only counted
-  static constexpr Duration kFirstPause = std::chrono::milliseconds(100);  ///< between two looks; it doubles
+  static constexpr size_t kMaxChunks = 200'000;  ///< further chunks are only counted
+  /// Pause between two checks; it doubles up to kLastPause.
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
   static constexpr Duration kLastPause = std::chrono::seconds(2);
 
   /// `resources` outlives it.

@@ -20,11 +20,11 @@ class VerdictSink {
 };
 
 struct VerifyEnd {
-  size_t verified = 0;  ///< the first so many chunks were
-  Status
-      call;  ///< errors: those of ChunkVerifier::serve; kUnavailable, kDeadlineExceeded: the server does not
-             ///< answer; kCorrupt: not in this way
-  Status refused;  ///< the error of the sink
+  size_t verified = 0;  ///< how many chunks, from the first on, were verified
+  /// Errors of ChunkVerifier::serve; kUnavailable or kDeadlineExceeded: the server does not answer; kCorrupt: its
+  /// verdicts do not match the chunks.
+  Status call;
+  Status refused;  ///< error of the sink
 };
 
 /// Asks the server of the first chunk for all of them. Verdicts come in the order of the chunks; also a call that fails

@@ -42,9 +42,9 @@ class CellOrder final : public partial_sum::SumSink {
   const uint64_t cell_bytes_, sub_cell_bytes_;
   const uint64_t begin_, end_;
   Sink& sink_;
-  std::vector<std::byte> cell_;  ///< when rows > 1
+  std::vector<std::byte> cell_;  ///< collects a cell; only used when rows > 1
   uint64_t cell_number_ = 0;
-  uint64_t filled_ = 0;  ///< bytes of each of its sub-cells
+  uint64_t filled_ = 0;  ///< bytes of each sub-cell that have arrived
   uint64_t handed_on_ = 0;
   bool handing_on_ = false;
 };

@@ -29,7 +29,7 @@ class DegradedFetch {
   TimePoint started() const { return started_; }
 
  private:
-  runtime::Event* changed_;  ///< null once cancelled
+  runtime::Event* changed_;  ///< null once the fetch is cancelled
   const TimePoint started_;
   MemorySink sink_;
   DegradedRead read_;

@@ -30,16 +30,16 @@ namespace kintsugi::client {
 class PlanRun;
 
 struct DegradedReadReport {
-  double seconds = 0, first_byte_seconds = 0;  ///< from the beginning, planning included
-  double plan_seconds = 0;                     ///< the latest plan took so long to come
+  double seconds = 0, first_byte_seconds = 0;  ///< time from the beginning, including planning
+  double plan_seconds = 0;                     ///< time that the latest plan took
   double network_seconds = 0, compute_seconds = 0;
-  uint64_t bytes = 0;                       ///< handed on
-  uint64_t bytes_in = 0;                    ///< received for it
-  std::optional<proto::RepairShape> shape;  ///< of the last plan; none: decoded here
+  uint64_t bytes = 0;                       ///< bytes delivered to the sink
+  uint64_t bytes_in = 0;                    ///< bytes received from helpers
+  std::optional<proto::RepairShape> shape;  ///< shape of the last plan; none: decoded without a plan
   uint64_t slice_bytes = 0;
   uint32_t helpers = 0;  ///< chunks that were read
-  uint32_t plans = 0;    ///< that were followed
-  std::string trouble;   ///< failures before it went well
+  uint32_t plans = 0;    ///< plans that were carried out
+  std::string trouble;   ///< failures before the read succeeded
 };
 
 class DegradedRead final : private Sink {
@@ -79,7 +79,7 @@ class DegradedRead final : private Sink {
   Context context_;
   const LostRange range_;
   const TreeWishes wishes_;
-  Sink* sink_;  ///< null once cancelled
+  Sink* sink_;  ///< null once the read is cancelled
   const TimePoint began_;
   uint64_t next_;
   uint32_t crc_ = 0;

@@ -12,15 +12,16 @@
 namespace kintsugi::client {
 
 struct LostRange : ChunkRange {
-  std::vector<ServerId> holders;  ///< the servers of the stripe's chunks
+  std::vector<ServerId> holders;  ///< servers that hold the chunks of the stripe
 };
 
-/// That range of the stripe's chunk. REQUIRES: the stripe has placements, with read capabilities, of all its chunks.
+/// The range [begin, end) of the stripe's chunk. REQUIRES: the stripe has placements, with read capabilities, of all
+/// its chunks.
 LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end);
 
 struct TreeWishes {
   proto::RepairShape shape = proto::RepairShape::AUTO;
-  uint64_t slice_bytes = 0;  ///< 0: the planner's choice
+  uint64_t slice_bytes = 0;  ///< 0: the planner chooses
   /// Bytes that the caller reserved for sums; a plan that needs more is not followed. 0: the read reserves what it
   /// needs, which only a caller who holds no memory may ask for.
   uint64_t window_bytes = 0;

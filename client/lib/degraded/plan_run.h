@@ -40,7 +40,7 @@ class PlanRun {
   asio::awaitable<void> watch();
 
   const Duration stall_limit_;
-  const proto::PartialSumRequest request_;  ///< what each child is asked
+  const proto::PartialSumRequest request_;  ///< the request that each child receives
   CellOrder order_;
   partial_sum::SumReceiver receiver_;
   runtime::TaskGroup watcher_;

@@ -54,7 +54,7 @@ asio::awaitable<Status> ReadPlans::ask(Context context, const TreeWishes& wishes
 }
 
 std::vector<ServerId> ReadPlans::servers_to_exclude() const {
-  std::vector<ServerId> servers = excluded_;  // these first: the list is cut off at its end
+  std::vector<ServerId> servers = excluded_;  // they come first, because the end of a long list is cut off
   const auto has = [](const std::vector<ServerId>& list, ServerId server) {
     return std::ranges::find(list, server) != list.end();
   };

@@ -20,8 +20,8 @@ constexpr uint32_t kKillPrivileges = 1;
 
 struct DirtyBuffers::Header {
   uint32_t magic = kMagic;
-  uint32_t crc = 0;       ///< of what follows
-  uint64_t sequence = 0;  ///< of the two copies the one with the higher number holds
+  uint32_t crc = 0;       ///< CRC32C of the fields below
+  uint64_t sequence = 0;  ///< the copy with the higher number is valid
   uint64_t inode = 0;
   uint64_t offset = 0;
   uint64_t generation = 0;
@@ -163,7 +163,7 @@ void DirtyBuffers::give_back(uint32_t index) {
   DirtyPiece freed;
   freed.buffers_ = this;
   freed.index_ = index;
-  freed.write_header();  // of length 0
+  freed.write_header();  // a length of 0 marks the buffer as free
   freed.buffers_ = nullptr;
   free_.push_back(index);
 }

@@ -31,8 +31,8 @@ class DirtyPiece {
   std::span<std::byte> bytes() const;
   explicit operator bool() const { return buffers_ != nullptr; }
 
-  /// Puts bytes at [at, at + bytes.size()) of the file: over those that are there, or right after them as far as there is
-  /// room (asserted). They count once this returns.
+  /// Puts bytes at [at, at + bytes.size()) of the file: over those that are there, or right after them as far as there
+  /// is room (asserted). They count once this returns.
   void put(uint64_t at, std::span<const std::byte> bytes, int64_t modified_ns, bool kill_privileges);
   /// Drops what lies behind `end`. REQUIRES: offset() < end.
   void cut(uint64_t end);
@@ -55,8 +55,8 @@ class DirtyPiece {
   bool kill_privileges_ = false;
 };
 
-/// Single-threaded. A process may be killed between any two instructions: of each header there are two copies, written in
-/// turn, so that one of them is whole.
+/// Single-threaded. A process may be killed between any two instructions: of each header there are two copies, written
+/// in turn, so that one of them is whole.
 class DirtyBuffers {
  public:
   static constexpr size_t kBufferBytes = 32 << 10;
@@ -71,8 +71,8 @@ class DirtyBuffers {
 
   /// A buffer for bytes of the inode from `offset` on, which has none yet; an empty piece when there is no buffer.
   DirtyPiece take(uint64_t inode, uint64_t offset);
-  /// The pieces that lie in the memory, older ones first: where they overlap, the later ones hold. REQUIRES: nothing was
-  /// taken yet. What is no header of ours, or damaged, is skipped.
+  /// The pieces that lie in the memory, older ones first: where they overlap, the later ones hold. REQUIRES: nothing
+  /// was taken yet. What is no header of ours, or damaged, is skipped.
   std::vector<DirtyPiece> recover();
   /// Pieces no longer free themselves: another process takes them over.
   void hand_over() { handed_over_ = true; }
@@ -85,9 +85,9 @@ class DirtyBuffers {
   void give_back(uint32_t index);
 
   std::span<std::byte> region_;
-  size_t headers_ = 0;       ///< two a buffer
-  size_t data_begin_ = 0;    ///< in the region
-  uint64_t generation_ = 0;  ///< of the piece taken last
+  size_t headers_ = 0;       ///< size of the headers, of which each buffer has two
+  size_t data_begin_ = 0;    ///< offset of the data in the region
+  uint64_t generation_ = 0;  ///< generation of the last piece that was stored
   bool handed_over_ = false;
   std::vector<uint32_t> free_;
 };

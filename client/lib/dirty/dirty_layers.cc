@@ -101,8 +101,8 @@ void DirtyLayers::recover(DirtyPiece piece) {
 }
 
 void DirtyLayers::pop_first() {
-  // Its buffers are free before the next layer may be part of the file: whoever finds them in the memory of a process that
-  // died would write old bytes over newer ones.
+  // Its buffers are free before the next layer may be part of the file: whoever finds them in the memory of a process
+  // that died would write old bytes over newer ones.
   const Layer durable = std::move(layers_.front());
   layers_.pop_front();
   durable->ranges = {};

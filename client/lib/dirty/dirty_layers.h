@@ -13,20 +13,20 @@
 
 namespace kintsugi::client {
 
-/// Bytes that are being written out, or whose writing has failed. Operations on the whole file change them while the layer is
-/// not under way, and nobody else does before it is durable.
+/// Bytes that are being written out, or whose writing has failed. Operations on the whole file change them while the
+/// layer is not under way, and nobody else does before it is durable.
 struct DirtyLayer {
   uint64_t number = 0;
-  uint64_t span = 0;  ///< the region that writes it out, for those who wait for it
+  uint64_t span = 0;  ///< the region that writes the layer out, as the target of waits
   DirtyRanges ranges;
   bool under_way = false;
   bool discarded = false;
-  bool told = false;  ///< its failure was counted
+  bool told = false;  ///< its failure has been counted
   Status failure;
 };
 
-/// Written bytes are in newest(). To be written out they are frozen: they become a layer. Newer bytes lie over older ones: newest()
-/// over the layers, a later layer over an earlier one, all over what is stored.
+/// Written bytes are in newest(). To be written out they are frozen: they become a layer. Newer bytes lie over older
+/// ones: newest() over the layers, a later layer over an earlier one, all over what is stored.
 class DirtyLayers {
  public:
   using Layer = std::shared_ptr<DirtyLayer>;
@@ -53,16 +53,18 @@ class DirtyLayers {
   void overlay(uint64_t offset, std::span<std::byte> into, std::vector<ByteRange>& missing) const;
   /// The first byte from `offset` on that is here. UINT64_MAX: none.
   uint64_t next_data(uint64_t offset) const;
-  /// Goes from `offset` over what is here, once in each layer, and may have to go on: a layer can begin where a later one ends.
-  /// The same offset: nothing is here.
+  /// Goes from `offset` over what is here, once in each layer, and may have to go on: a layer can begin where a later
+  /// one ends. The same offset: nothing is here.
   uint64_t next_gap(uint64_t offset) const;
-  /// Makes of stored attributes exactly what the metaserver will say once the bytes are written out, so that nothing changes then.
+  /// Makes of stored attributes exactly what the metaserver will say once the bytes are written out, so that nothing
+  /// changes then.
   void apply_to(proto::Attributes& attributes) const;
   bool kills_privileges() const;
 
   // ---- layers
   Layer add(DirtyRanges ranges);
-  /// A piece that a process before this one left. What it overlaps with becomes a layer below it, as if its writing had failed.
+  /// A piece that a process before this one left. What it overlaps with becomes a layer below it, as if its writing
+  /// had failed.
   void recover(DirtyPiece piece);
   bool is_first(const DirtyLayer& layer) const { return layers_.front().get() == &layer; }
   /// The oldest layer is durable.

@@ -6,8 +6,8 @@
 
 namespace kintsugi::client {
 
-/// One region of memory, all zero at the first use. DirtyBuffers keeps headers in it, from which another process that is given the same region
-/// finds what was not durable (OpenFiles::recover).
+/// One region of memory, all zero at the first use. DirtyBuffers keeps headers in it, from which another process that
+/// is given the same region finds what was not durable (OpenFiles::recover).
 class DirtyMemory {
  public:
   virtual ~DirtyMemory() = default;

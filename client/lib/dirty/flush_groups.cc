@@ -160,7 +160,7 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
     waiting->span = task.context().trace.span_id;
     members.push_back(waiting->member);
   }
-  done_.notify_all();  // they wait for this region from now on
+  done_.notify_all();  // waiting operations now wait for this region
   ++counts_.groups;
   if (co_await write_inline(task.context(), group, members)) co_return;
   std::unique_ptr<Upload> prepared = take_prepared(members);

@@ -1,5 +1,5 @@
-/// Group commit over files: what several files have to write out at the same time goes into common stripes and one change of
-/// the metadata.
+/// Group commit over files: what several files have to write out at the same time goes into common stripes and one
+/// change of the metadata.
 #pragma once
 
 #include <deque>
@@ -18,9 +18,9 @@ namespace kintsugi::client {
 /// The first one to come does not wait for others; those that come while groups are under way make the next one.
 class FlushGroups {
  public:
-  static constexpr size_t kAtOnce = 2;                    ///< groups under way
-  static constexpr uint64_t kMaxMemberBytes = 256 << 10;  ///< what is larger has stripes of its own
-  static constexpr uint64_t kMaxBytes = 4 << 20;          ///< of a group, as a rule
+  static constexpr size_t kAtOnce = 2;                    ///< groups that are written at the same time
+  static constexpr uint64_t kMaxMemberBytes = 256 << 10;  ///< larger pieces of work get stripes of their own
+  static constexpr uint64_t kMaxBytes = 4 << 20;          ///< usual size limit of a group
   static constexpr size_t kMaxFiles = 512, kMaxPieces = 8192;
   /// A stripe that was allocated ahead and that nothing came for is given up after so long.
   static constexpr Duration kPreparedFor = std::chrono::milliseconds(500);
@@ -30,7 +30,7 @@ class FlushGroups {
 
   struct Counts {
     uint64_t stripes = 0, extents = 0, groups = 0;
-    uint64_t inline_groups = 0;  ///< whose bytes went to the metaserver
+    uint64_t inline_groups = 0;  ///< groups whose bytes went to the metaserver
   };
 
   FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context);
@@ -44,9 +44,9 @@ class FlushGroups {
  private:
   struct Waiting {
     UploadMember member;
-    bool alone = false;  ///< it may be what others failed for
+    bool alone = false;  ///< it is written alone, because it may have made a group fail
     std::optional<Result<proto::Attributes>> result;
-    uint64_t span = 0;  ///< of the region that writes its group; 0: it waits for its turn
+    uint64_t span = 0;  ///< the region that writes its group; 0: it waits for its turn
   };
   using Group = std::vector<std::shared_ptr<Waiting>>;
 
@@ -79,7 +79,7 @@ class FlushGroups {
     std::unique_ptr<Upload> upload;
   };
   std::optional<Prepared> prepared_;
-  bool dropping_ = false;  ///< drop_unused() is under way
+  bool dropping_ = false;  ///< drop_unused() runs
 };
 
 }  // namespace kintsugi::client

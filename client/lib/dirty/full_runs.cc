@@ -8,17 +8,17 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two looks
-constexpr uint64_t kLayersInMemory = 4;   ///< full runs that the memory has room for
+constexpr uint64_t kCheckEveryBytes = 1 << 20;  ///< bytes written between two checks
+constexpr uint64_t kLayersInMemory = 4;         ///< full runs that fit into the memory for dirty data
 constexpr uint64_t kUnknownRow = 6 << 20;
 
 }  // namespace
 
 ByteRange FullRuns::find(const DirtyRanges& written, const std::string& policy) {
   const uint64_t full = full_bytes(policy);
-  if (written.bytes() < std::max(look_at_, full)) return {};
+  if (written.bytes() < std::max(next_check_bytes_, full)) return {};
   const ByteRange run = written.long_run(full, full);
-  if (run.length() == 0) look_at_ = written.bytes() + kLookEvery;
+  if (run.length() == 0) next_check_bytes_ = written.bytes() + kCheckEveryBytes;
   return run;
 }
 

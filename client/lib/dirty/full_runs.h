@@ -14,16 +14,17 @@ class FullRuns {
   /// `memory_bytes`: for what all files have written.
   explicit FullRuns(uint64_t memory_bytes) : memory_bytes_(memory_bytes) {}
 
-  /// A contiguous run of full stripes, as many as a fair part of the memory holds. Empty: there is none, or it is too early to look.
+  /// A contiguous run of full stripes, as many as a fair part of the memory holds. Empty: there is none, or it is too
+  /// early to look.
   ByteRange find(const DirtyRanges& written, const std::string& policy);
   /// Something was taken out of what is written: the next find() looks.
-  void look_anew() { look_at_ = 0; }
+  void look_anew() { next_check_bytes_ = 0; }
 
  private:
   uint64_t full_bytes(const std::string& policy);
 
   const uint64_t memory_bytes_;
-  uint64_t look_at_ = 0;  ///< written bytes from which on there is a look
+  uint64_t next_check_bytes_ = 0;  ///< the next check happens when so many bytes have been written
   uint64_t full_bytes_ = 0;
   std::string policy_of_full_;
 };

@@ -10,16 +10,18 @@
 
 namespace kintsugi::client {
 
-/// The kernel sends a request again when the process that had it was killed. Bytes that were appended before must then go where
-/// they went, and not behind themselves. So an append is noted here before its first byte is taken.
+/// The kernel sends a request again when the process that had it was killed. Bytes that were appended before must then
+/// go where they went, and not behind themselves. So an append is noted here before its first byte is taken.
 ///
-/// A note stays until 3,000 other appends were begun after this one ended: far longer than the kernel takes to hear of its end.
+/// A note stays until 3,000 other appends were begun after this one ended: far longer than the kernel takes to hear of
+/// its end.
 class AppendLog {
  public:
   static constexpr size_t kBytes = 48 * 4096;
-  static constexpr size_t kAtOnce = 1024;  ///< appends that may be under way
+  static constexpr size_t kAtOnce = 1024;  ///< appends that may be in progress
 
-  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody goes on with the appends.
+  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody goes on with the
+  /// appends.
   explicit AppendLog(std::span<std::byte> region = {});
 
   /// Where a process before this one began the append of that number; none: it is new.
@@ -46,9 +48,9 @@ class AppendLog {
   Slot* slots() const;
 
   std::span<std::byte> region_;
-  std::deque<uint32_t> free_;  ///< the one that was freed last comes last
+  std::deque<uint32_t> free_;  ///< free slots; the slot freed last comes last
   uint64_t last_number_ = 0;
-  std::unordered_map<uint64_t, Record> before_;  ///< what processes before this one left, by request
+  std::unordered_map<uint64_t, Record> before_;  ///< records that former processes left, by request
 };
 
 }  // namespace kintsugi::client

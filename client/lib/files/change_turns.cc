@@ -8,7 +8,7 @@ asio::awaitable<Status> ChangeTurns::take(Context context, TimePoint give_up) {
   if (turn_.try_acquire()) co_return Status{};
   const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, span_);
   if ((co_await turn_.acquire(give_up)).ok()) co_return Status{};
-  co_return Status{Code::kUnavailable, "what was begun before did not end in time"};
+  co_return Status{Code::kUnavailable, "earlier operations on the file did not end in time"};
 }
 
 asio::awaitable<void> ChangeTurns::take_exclusively(Context context) {

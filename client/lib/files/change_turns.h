@@ -11,13 +11,15 @@
 
 namespace kintsugi::client {
 
-/// Each write, append and operation on the whole file takes the turn, and keeps it until it has ended. So an append is whole, also
-/// where it waits for memory. An operation on the whole file takes it exclusively: reads wait for that one moreover.
+/// Each write, append and operation on the whole file takes the turn, and keeps it until it has ended. So an append is
+/// whole, also where it waits for memory. An operation on the whole file takes it exclusively: reads wait for that one
+/// moreover.
 class ChangeTurns {
  public:
   explicit ChangeTurns(const runtime::Runtime& runtime) : turn_(runtime, 1), ended_(runtime) {}
 
-  /// Waits until every change that was begun before has ended. Ok: release() follows. kUnavailable: not before `give_up`.
+  /// Waits until every change that was begun before has ended. Ok: release() follows. kUnavailable: not before
+  /// `give_up`.
   asio::awaitable<Status> take(Context context, TimePoint give_up);
   void release() { turn_.release(); }
 
@@ -30,7 +32,7 @@ class ChangeTurns {
  private:
   runtime::Semaphore turn_;
   bool exclusive_ = false;
-  uint64_t span_ = 0;  ///< the region of the exclusive operation, for those who wait for it
+  uint64_t span_ = 0;  ///< the region of the exclusive operation, as the target of waits
   runtime::Event ended_;
 };
 

@@ -11,22 +11,23 @@ namespace kintsugi::client {
 /// No file has more: offsets are signed in POSIX.
 inline constexpr uint64_t kMaxFileBytes = std::numeric_limits<int64_t>::max();
 
-/// Answers overtake each other on their way, so one rule holds for whatever tells attributes: an older answer never replaces a
-/// newer one. The time of the last change says which is older.
+/// Answers overtake each other on their way, so one rule holds for whatever tells attributes: an older answer never
+/// replaces a newer one. The time of the last change says which is older.
 class FileAttributes {
  public:
   explicit FileAttributes(proto::Attributes attributes)
       : known_(std::move(attributes)), told_ns_(known_.changed_ns()) {}
 
   uint64_t inode() const { return known_.inode(); }
-  /// What is stored, or what set_here() left. Bytes that are not written out change them further (WriteBack::attributes).
+  /// What is stored, or what set_here() left. Bytes that are not written out change them further
+  /// (WriteBack::attributes).
   const proto::Attributes& known() const { return known_; }
   uint64_t size() const { return known_.size(); }
   /// Counts the answers of the metaserver that were taken.
   uint64_t heard() const { return heard_; }
 
-  /// The answer to a change of our own, which was sent when heard() was `since`. Only what was heard while the call was under way
-  /// can be newer.
+  /// The answer to a change of our own, which was sent when heard() was `since`. Only what was heard while the call
+  /// was under way can be newer.
   void take_answer(const proto::Attributes& answer, uint64_t since);
   /// The answer to what set_here() changed. Its time here may be later than there: clocks differ.
   void take_written(const proto::Attributes& answer);
@@ -45,7 +46,8 @@ class FileAttributes {
   bool replace(const proto::Attributes& answer, int64_t newest_ns);
 
   proto::Attributes known_;
-  int64_t told_ns_;  ///< when they changed, as the metaserver last told: this machine's clock may be another
+  /// Time of their last change according to the metaserver, whose clock may differ from this machine's.
+  int64_t told_ns_;
   uint64_t heard_ = 0;
 };
 

@@ -1,4 +1,4 @@
-/// Who has one file open, and the errors of writing it out that they are to be told.
+/// The handles by which one file is open, and the write errors that each of them must still be told.
 #pragma once
 
 #include <cstddef>

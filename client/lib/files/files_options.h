@@ -19,10 +19,11 @@ struct FilesOptions {
   size_t read_ahead_bytes = size_t{64} << 20;
   /// Ask for leases of new directories, whose names LeasedNames gives then. For a user that asks it for every name.
   bool lease_directories = false;
-  /// A kernel is told what the metaserver tells this process, and believes it for kBelieved: the session hears of changes by others
-  /// (Session::believes).
+  /// A kernel is told what the metaserver tells this process, and believes it for kBelieved: the session hears of
+  /// changes by others (Session::believes).
   bool kernel_believes = false;
-  /// Bound on names that are known under those leases: some 100 bytes each. Whoever makes more loses leases of directories.
+  /// Bound on names that are known under those leases: some 100 bytes each. Whoever makes more loses leases of
+  /// directories.
   size_t known_names = 200'000;
   /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
   size_t known_extents = 256 << 10;

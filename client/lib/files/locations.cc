@@ -6,7 +6,7 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr size_t kBytesOfExtent = 256;  ///< about what the place of an extent takes
+constexpr size_t kBytesOfExtent = 256;  ///< approximate memory for one extent
 
 size_t weight_of(const LocatedExtent& extent) {
   return 1 + (extent.stripe->is_inline() ? extent.stripe->inline_data().size() / kBytesOfExtent : 0);
@@ -108,7 +108,7 @@ void Locations::forget(uint64_t begin, uint64_t end) {
 
 void Locations::forget_all() {
   ++epoch_;
-  forgotten_.clear();  // nothing that was asked for before is fresh
+  forgotten_.clear();  // results of earlier requests are no longer current
   for (const auto& [offset, extent] : extents_)
     budget_.used -= weight_of(extent);
   extents_.clear();

@@ -12,7 +12,8 @@
 
 namespace kintsugi::client {
 
-/// How many extents all files together remember. One whose bytes came along counts for as many as take that much memory.
+/// How many extents all files together remember. One whose bytes came along counts for as many as take that much
+/// memory.
 struct LocationBudget {
   size_t limit = 0;
   size_t used = 0;
@@ -32,22 +33,24 @@ class Locations {
   uint64_t known_from(uint64_t offset, TimePoint now);
   /// The extents that touch the range, in order. REQUIRES: known_from(begin) >= end.
   std::vector<LocatedExtent> find(uint64_t begin, uint64_t end) const;
-  /// The first byte from `offset` on that an extent has (none: `end`), or does not have. REQUIRES: known_from(offset) >= end.
+  /// The first byte from `offset` on that an extent has (none: `end`), or does not have. REQUIRES: known_from(offset)
+  /// >= end.
   uint64_t next_data(uint64_t offset, uint64_t end) const;
   uint64_t next_hole(uint64_t offset, uint64_t end) const;
 
-  /// `extents`, which are disjoint and in order, are all that there is between begin and end. Forgets everything else when
-  /// there would be too much.
+  /// `extents`, which are disjoint and in order, are all that there is between begin and end. Forgets everything else
+  /// when there would be too much.
   void learn(uint64_t begin, uint64_t end, const std::vector<LocatedExtent>& extents, TimePoint now);
   void forget(uint64_t begin, uint64_t end);
   void forget_all();
-  /// Grows with every forget(). What was asked for at an epoch may be learned, as far as nothing of it was forgotten since.
+  /// Grows with every forget(). What was asked for at an epoch may be learned, as far as nothing of it was forgotten
+  /// since.
   uint64_t epoch() const { return epoch_; }
   /// Shrinks [from, to) to a part around [begin, end) of which nothing was forgotten since; false when there is none.
   bool still_fresh(uint64_t epoch, uint64_t begin, uint64_t end, uint64_t& from, uint64_t& to) const;
 
  private:
-  static constexpr size_t kRemembered = 64;  ///< ranges that were forgotten last
+  static constexpr size_t kRemembered = 64;  ///< ranges in `forgotten_`
   struct Forgotten {
     uint64_t begin = 0, end = 0;
   };
@@ -55,11 +58,11 @@ class Locations {
   void drop(uint64_t begin, uint64_t end);
 
   LocationBudget& budget_;
-  std::map<uint64_t, LocatedExtent> extents_;  ///< by file offset; clipped to what is known
-  std::map<uint64_t, uint64_t> known_;         ///< begin -> end, neither overlapping nor touching
-  TimePoint oldest_{};                         ///< of what is known
+  std::map<uint64_t, LocatedExtent> extents_;  ///< key: offset in the file; cut to the known ranges
+  std::map<uint64_t, uint64_t> known_;         ///< begin -> end; the ranges neither overlap nor touch
+  TimePoint oldest_{};                         ///< when the oldest of the known ranges was looked up
   uint64_t epoch_ = 0;
-  std::deque<Forgotten> forgotten_;  ///< by the latest epochs, the last one being epoch_
+  std::deque<Forgotten> forgotten_;  ///< what the latest epochs forgot; the last entry belongs to epoch_
 };
 
 }  // namespace kintsugi::client

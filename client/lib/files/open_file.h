@@ -17,18 +17,19 @@ class OpenFileState;
 /// How space of a file is allocated or given up, as fallocate has it.
 struct AllocateMode {
   bool keep_size = false;
-  bool punch_hole = false;  ///< with keep_size
+  bool punch_hole = false;  ///< requires keep_size
   bool zero_range = false;
 };
 
-/// Shared by all handles of an inode in this process: a write is seen by every read that begins after it, whatever handle they
-/// use. All operations may run at once; those that change the file have an order. Made by OpenFiles.
+/// Shared by all handles of an inode in this process: a write is seen by every read that begins after it, whatever
+/// handle they use. All operations may run at once; those that change the file have an order. Made by OpenFiles.
 ///
-/// Writes are kept in memory and written out in the background: when a stripe is full, when memory is short, some seconds
-/// after, or by sync. Until sync returns ok, a crash of this process may lose them.
+/// Writes are kept in memory and written out in the background: when a stripe is full, when memory is short, some
+/// seconds after, or by sync. Until sync returns ok, a crash of this process may lose them.
 ///
-/// While servers do not answer, operations wait up to the I/O timeout: kUnavailable then. Other errors: kStale (the inode is gone),
-/// kLeaseLost (others had the file meanwhile, and what was not written out is given up), kNoSpace, kQuota, kFileTooLarge.
+/// While servers do not answer, operations wait up to the I/O timeout: kUnavailable then. Other errors: kStale (the
+/// inode is gone), kLeaseLost (others had the file meanwhile, and what was not written out is given up), kNoSpace,
+/// kQuota, kFileTooLarge.
 class OpenFile {
  public:
   explicit OpenFile(std::shared_ptr<OpenFileState> state) : state_(std::move(state)) {}
@@ -44,9 +45,9 @@ class OpenFile {
   /// `kill_privileges`: as after a write by a user that is not root.
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges = false);
-  /// Writes at the end of the file as this process knows it, whole: no other write or append of this process comes between.
-  /// Returns the offset. `request`, unless 0: the number under which the same append may come again to the process that takes over
-  /// from this one: it goes where it went (OpenFiles::note_appends).
+  /// Writes at the end of the file as this process knows it, whole: no other write or append of this process comes
+  /// between. Returns the offset. `request`, unless 0: the number under which the same append may come again to the
+  /// process that takes over from this one: it goes where it went (OpenFiles::note_appends).
   asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
                                            bool kill_privileges = false, uint64_t request = 0);
 
@@ -56,12 +57,12 @@ class OpenFile {
   asio::awaitable<Status> truncate(Context context, uint64_t size);
   /// kNotSupported: a mode that there is none of.
   asio::awaitable<Status> allocate(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
-  /// The first byte from `offset` on that is data, or in a hole (the end of the file is one). kNoData: none; kRange: beyond
-  /// the end. What is not written out yet is data.
+  /// The first byte from `offset` on that is data, or in a hole (the end of the file is one). kNoData: none; kRange:
+  /// beyond the end. What is not written out yet is data.
   asio::awaitable<Result<uint64_t>> seek_data(Context context, uint64_t offset);
   asio::awaitable<Result<uint64_t>> seek_hole(Context context, uint64_t offset);
-  /// Has this file share `length` bytes of `from`, cut at the end of that; returns how many bytes were copied, which may be
-  /// fewer. Both are written out before.
+  /// Has this file share `length` bytes of `from`, cut at the end of that; returns how many bytes were copied, which
+  /// may be fewer. Both are written out before.
   asio::awaitable<Result<uint64_t>> copy_range(Context context, OpenFile& from, uint64_t from_offset,
                                                uint64_t to_offset, uint64_t length);
 
@@ -85,7 +86,8 @@ class OpenFile {
   std::shared_ptr<OpenFileState> state_;
 };
 
-/// One open of a file. The inode is held (Session) as long as it has handles. REQUIRES, before it is destroyed: close().
+/// One open of a file. The inode is held (Session) as long as it has handles. REQUIRES, before it is destroyed:
+/// close().
 class OpenHandle {
  public:
   /// Use OpenFiles::open.
@@ -93,14 +95,14 @@ class OpenHandle {
   ~OpenHandle();
 
   OpenFile& file() { return file_; }
-  /// Everything that was written to the file before is durable. Every error of writing out is told once to each handle that
-  /// was open when it happened: by its next sync, check or close.
+  /// Everything that was written to the file before is durable. Every error of writing out is told once to each handle
+  /// that was open when it happened: by its next sync, check or close.
   asio::awaitable<Status> sync(Context context);
   /// An error that was not told yet, without writing out. What close(2) of one of several descriptors says.
   Status check();
-  /// The last close of a file writes it out first when `wait`, else it is written out in the background: at once, or under a
-  /// write lease (Session::has_lease) after FilesOptions::write_behind or when another client wants it. Bytes whose writing
-  /// has failed for good are given up with the last handle.
+  /// The last close of a file writes it out first when `wait`, else it is written out in the background: at once, or
+  /// under a write lease (Session::has_lease) after FilesOptions::write_behind or when another client wants it. Bytes
+  /// whose writing has failed for good are given up with the last handle.
   asio::awaitable<Status> close(Context context, bool wait = false);
 
  private:

@@ -52,7 +52,8 @@ asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t of
   const uint64_t size = this->size();
   if (offset >= size || into.empty()) co_return size_t{0};
   into = into.first(std::min<uint64_t>(into.size(), size - offset));
-  // What is not written out is copied before anything is waited for: it may be durable, and gone from here, a moment later.
+  // What is not written out is copied before anything is waited for: it may be durable, and gone from here, a moment
+  // later.
   std::vector<ByteRange> missing{{offset, offset + into.size()}};
   write_back_.dirty().overlay(offset, into, missing);
   const uint64_t stored_size = attributes_.size();

@@ -17,8 +17,9 @@
 
 namespace kintsugi::client {
 
-/// What OpenFile and OpenHandle stand for; owned by FilesShared::files while it has handles or something to write out. Reads see
-/// what is not written out (WriteBack) over what is stored (StoredReader); changes have an order (ChangeTurns).
+/// What OpenFile and OpenHandle stand for; owned by FilesShared::files while it has handles or something to write out.
+/// Reads see what is not written out (WriteBack) over what is stored (StoredReader); changes have an order
+/// (ChangeTurns).
 class OpenFileState : public std::enable_shared_from_this<OpenFileState>, private FileOwner {
  public:
   OpenFileState(FilesShared& shared, proto::Attributes attributes);

@@ -18,7 +18,7 @@ ReadStreams::Stream* ReadStreams::note(uint64_t offset, uint64_t length) {
     }
     if (stream.used != 0 && stream.ahead_bytes > 0 && offset < stream.next &&
         offset + kSlack >= stream.next) {
-      stream.used = clock_;  // a late one of those in flight
+      stream.used = clock_;  // an older request of the stream that arrives late
       return nullptr;
     }
     if (stream.used < oldest->used) oldest = &stream;

@@ -12,15 +12,16 @@ namespace kintsugi::client {
 class ReadStreams {
  public:
   struct Stream {
-    uint64_t next = 0;         ///< offset where it is expected to go on
-    uint64_t ahead_to = 0;     ///< what lies before was read ahead
-    uint64_t ahead_bytes = 0;  ///< how far to go ahead of it: doubles as it goes on; 0: not yet
+    uint64_t next = 0;         ///< offset of the expected next read
+    uint64_t ahead_to = 0;     ///< what lies before this offset was read ahead
+    uint64_t ahead_bytes = 0;  ///< how far to read ahead: grows as the stream continues; 0: not yet
     uint64_t used = 0;
   };
   static constexpr uint64_t kFirstAhead = 512 << 10;
-  static constexpr uint64_t kSlack = 2 << 20;  ///< out of order by so much
+  static constexpr uint64_t kSlack = 2 << 20;  ///< reads may be out of order by so much
 
-  /// A read came. Returns its stream when it goes on in order, else null. A file read from its beginning is taken for one.
+  /// A read came. Returns its stream when it goes on in order, else null. A file read from its beginning is taken for
+  /// one.
   Stream* note(uint64_t offset, uint64_t length);
   /// The stream went on as far as it was read ahead: next time further.
   static void widen(Stream& stream, uint64_t most) {

@@ -15,10 +15,11 @@ namespace {
 constexpr sight::Site kReadRange{"client.read_range", {"bytes"}};
 constexpr sight::Site kReadAhead{"client.read_ahead", {"bytes"}};
 
-constexpr uint64_t kDirectBytes = 4 << 20;  ///< read at once when nothing was read ahead
-constexpr uint64_t kUnitBytes = 12 << 20;   ///< read ahead at once, at most
-constexpr uint64_t kMaxAhead = 36 << 20;    ///< of one reader
-constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;  ///< asked for around what is wanted
+constexpr uint64_t kDirectBytes = 4 << 20;  ///< bytes read at once when nothing was read ahead
+constexpr uint64_t kUnitBytes = 12 << 20;   ///< largest unit of read-ahead
+constexpr uint64_t kMaxAhead = 36 << 20;    ///< limit for the read-ahead of one reader
+/// Locations are requested for aligned ranges of this size around the wanted bytes.
+constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;
 constexpr Duration kFirstBackoff = 50ms, kLongestBackoff = 2s;
 
 }  // namespace
@@ -49,7 +50,7 @@ asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, ui
     }
     locating_span_ = context.trace.span_id;
     const uint64_t still = locations_.known_from(begin, shared_.resources.now());
-    if (still > known || still >= end) {  // somebody else asked meanwhile
+    if (still > known || still >= end) {  // another reader has asked in the meantime
       locating_.release();
       continue;
     }
@@ -73,7 +74,7 @@ asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, ui
         cut ? std::min(to, extents->back().end()) : std::max(end, std::min(to, answer->attributes().size()));
     if (learned <= known) {
       if (from == known) co_return Status{Code::kConflict, "the file changed while it was read"};
-      aligned = false;  // a page of extents does not reach from there to here
+      aligned = false;  // a page of extents does not reach from the aligned start to here
       continue;
     }
     uint64_t fresh_from = from, fresh_to = learned;
@@ -86,7 +87,7 @@ asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, ui
 void StoredReader::learn(const proto::OpenReadResponse& where, uint64_t size) {
   if (where.extents().empty()) return;
   const auto extents = located_extents(where);
-  if (!extents || extents->empty()) return;  // whoever reads asks, and is told what is wrong
+  if (!extents || extents->empty()) return;  // the reader asks again and gets the error
   locations_.learn(0, where.more() ? extents->back().end() : size, *extents, shared_.resources.now());
 }
 
@@ -290,7 +291,7 @@ asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::
   if (!unit->dropped) {
     sight::BackgroundTask task(shared_.context(), kReadAhead, {static_cast<double>(unit->end - unit->begin)});
     unit->span = task.context().trace.span_id;
-    changed_.notify_all();  // whoever waits for it says so from now on
+    changed_.notify_all();  // waiting readers now name this region as the target of their wait
     status = task.finish(co_await read_unit_now(task.context(), *unit));
   }
   if (!status.ok() || unit->dropped) unit->read.reset();

@@ -33,7 +33,8 @@ class StoredReader {
 
   /// What came with the attributes of a file of that size. Empty: nothing did.
   void learn(const proto::OpenReadResponse& where, uint64_t size);
-  /// These bytes were stored just now, and nobody else may change them unheard: whoever reads them back need not ask for them.
+  /// These bytes were stored just now, and nobody else may change them unheard: whoever reads them back need not ask
+  /// for them.
   void learn_written(const DirtyRanges& ranges);
   /// The range changed.
   void forget(uint64_t begin, uint64_t end);
@@ -47,9 +48,9 @@ class StoredReader {
     uint64_t begin = 0, end = 0;
     std::unique_ptr<RangeRead> read;
     std::optional<Status> result;
-    bool dropped = false;  ///< it is in units_ no more
+    bool dropped = false;  ///< the unit has been removed from units_
     TimePoint used{};
-    uint64_t span = 0;  ///< of the region that reads it, for those who wait for it
+    uint64_t span = 0;  ///< the region that reads the unit, as the target of waits
   };
 
   /// Asks the metaserver for what is not known of the range, and of what lies around it.
@@ -71,9 +72,9 @@ class StoredReader {
   const uint64_t inode_;
   Locations locations_;
   ReadStreams streams_;
-  std::deque<std::shared_ptr<Unit>> units_;  ///< disjoint
+  std::deque<std::shared_ptr<Unit>> units_;  ///< their ranges are disjoint
   runtime::Semaphore locating_;
-  uint64_t locating_span_ = 0;  ///< the region that asks now, for those who wait for it
+  uint64_t locating_span_ = 0;  ///< the region that is requesting locations, as the target of waits
   runtime::Event changed_;
 };
 

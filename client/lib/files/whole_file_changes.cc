@@ -47,7 +47,8 @@ asio::awaitable<Status> WholeFileChanges::set_exclusively(Context context,
                                                           proto::SetAttributesRequest& request,
                                                           proto::Attributes& result) {
   const std::optional<uint64_t> size = request.has_size() ? std::optional(request.size()) : std::nullopt;
-  // Bytes of time 0 get the time at which they are written out, and what is written next must not be older than what was before.
+  // Bytes of time 0 get the time at which they are written out, and what is written next must not be older than what
+  // was before.
   const int64_t now = shared_.resources.runtime.clock.wall_now().time_since_epoch().count();
   const bool odd = request.has_modified_ns() && (request.modified_ns() <= 0 || request.modified_ns() > now);
   if (!size && odd) KINTSUGI_CO_TRY(co_await write_back_.drain_while_paused(context));
@@ -59,7 +60,8 @@ asio::awaitable<Status> WholeFileChanges::set_exclusively(Context context,
     reader_.forget(std::min(*size, attributes_.size()), UINT64_MAX);
     shared_.freed();
   }
-  // Bytes that are written out later must set neither the time back to that of their write nor the mode to what the write made of it.
+  // Bytes that are written out later must set neither the time back to that of their write nor the mode to what the
+  // write made of it.
   if (size || request.has_modified_ns() || request.modified_now())
     write_back_.set_modified(changed->modified_ns());
   if (request.has_mode()) write_back_.keep_privileges();
@@ -72,7 +74,7 @@ asio::awaitable<Status> WholeFileChanges::allocate(Context context, AllocateMode
                                                    uint64_t length) {
   if (length == 0 || (mode.punch_hole && (!mode.keep_size || mode.zero_range)))
     co_return Status{mode.punch_hole ? Code::kNotSupported : Code::kInvalidArgument,
-                     "no such way to allocate"};
+                     "unknown mode of allocation"};
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   if (mode.punch_hole || mode.zero_range) {

@@ -9,8 +9,8 @@
 
 namespace kintsugi::client {
 
-/// Those that have to do with what is written are exclusive (ChangeTurns): they begin once no layer is under way, and nothing is
-/// written out beside them.
+/// Changes that concern written data are exclusive (ChangeTurns): they begin once no layer is under way, and
+/// nothing is written out beside them.
 class WholeFileChanges {
  public:
   WholeFileChanges(FilesShared& shared, FileAttributes& attributes, StoredReader& reader,
@@ -21,7 +21,8 @@ class WholeFileChanges {
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
                                                             proto::SetAttributesRequest request);
   asio::awaitable<Status> allocate(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
-  /// Copies from a file whose attributes, and what is not written out of it, are `from`'s. REQUIRES: that was written out before.
+  /// Copies from a file whose attributes, and what is not written out of it, are `from`'s. REQUIRES: that was written
+  /// out before.
   asio::awaitable<Result<uint64_t>> copy_range(Context context, const WriteBack& from, uint64_t from_offset,
                                                uint64_t to_offset, uint64_t length);
 

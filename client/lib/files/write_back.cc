@@ -12,8 +12,8 @@ namespace kintsugi::client {
 namespace {
 
 constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
-constexpr Duration kRetryFailed = 10s;  ///< but for sync, which tries at once
-constexpr int kMaxRefusals = 3;         ///< times an upload that was given up is begun again
+constexpr Duration kRetryFailed = 10s;  ///< pause before failed layers are retried; sync retries at once
+constexpr int kMaxRefusals = 3;  ///< how often an upload is begun again after the metaserver dropped it
 
 constexpr sight::Site kWriteOut{"client.write_out", {"bytes"}};
 
@@ -95,7 +95,7 @@ void WriteBack::retry_failed() {
 void WriteBack::advance() {
   DirtyRanges& newest = dirty_.newest();
   while (may_freeze() && !newest.empty() && dirty_.layers().size() < kMaxLayers) {
-    if (dirty_.has_failed()) break;  // tried again before, in order
+    if (dirty_.has_failed()) break;  // failed layers were retried above, in their order
     if (want_all_) {
       freeze(newest.split({0, UINT64_MAX}, kMaxLayerPieces));
       continue;
@@ -154,7 +154,7 @@ asio::awaitable<void> WriteBack::flush_layer(std::shared_ptr<void> owner, Layer 
   {
     sight::Task task(shared_.context(), kWriteOut, {static_cast<double>(layer->ranges.bytes())});
     layer->span = task.context().trace.span_id;
-    changed_.notify_all();  // whoever waits for it says so from now on
+    changed_.notify_all();  // waiting operations now name this region as the target of their wait
     status = task.finish(co_await write_out(task.context(), layer));
   }
   layer->span = 0;
@@ -185,7 +185,7 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status) {
     }
     is_gone(status);
   } else {
-    lease_lost();  // the file is still there, and only these bytes are lost
+    lease_lost();  // the file still exists; only these bytes are lost
   }
   shared_.session.leases().give_back(inode_);
 }
@@ -253,7 +253,7 @@ asio::awaitable<Status> WriteBack::write_small(Context context, Layer layer, Upl
 asio::awaitable<Status> WriteBack::wait_for_turn(Context context, const DirtyLayer& layer) {
   while (!layer.discarded && !dirty_.is_first(layer)) {
     if (!dirty_.layers().front()->under_way)
-      co_return Status{Code::kCancelled, "what was written before failed"};
+      co_return Status{Code::kCancelled, "an earlier write to the file failed"};
     co_await wait_for_change(context, dirty_.writing_span());
   }
   co_return layer.discarded ? Status{Code::kCancelled, "given up"} : Status{};

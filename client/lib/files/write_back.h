@@ -14,8 +14,9 @@
 
 namespace kintsugi::client {
 
-/// What is written out is a layer (DirtyLayers), which does not change until it is durable. Two layers may be uploaded at the same
-/// time; they become part of the file in their order. Layers that failed stay, and are tried again in their order.
+/// What is written out is a layer (DirtyLayers), which does not change until it is durable. Two layers may be uploaded
+/// at the same time; they become part of the file in their order. Layers that failed stay, and are tried again in
+/// their order.
 class WriteBack {
  public:
   WriteBack(FilesShared& shared, FileOwner& owner, FileAttributes& attributes, StoredReader& reader,
@@ -30,8 +31,8 @@ class WriteBack {
   uint64_t size() const { return std::max(attributes_.size(), dirty_.end()); }
   proto::Attributes attributes() const;
 
-  /// Takes all of the bytes. Waits while too much is not written out: kUnavailable when no memory comes free, and the error of an
-  /// upload that fails for good. The error with which the file is gone.
+  /// Takes all of the bytes. Waits while too much is not written out: kUnavailable when no memory comes free, and the
+  /// error of an upload that fails for good. The error with which the file is gone.
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges);
   /// A piece that a process before this one left, in the order in which they were written.
@@ -66,8 +67,8 @@ class WriteBack {
 
  private:
   using Layer = DirtyLayers::Layer;
-  static constexpr size_t kMaxLayers = 2;          ///< under way
-  static constexpr size_t kMaxLayerPieces = 8192;  ///< a WriteExtents call fits a frame's header
+  static constexpr size_t kMaxLayers = 2;          ///< layers that are being written out
+  static constexpr size_t kMaxLayerPieces = 8192;  ///< the WriteExtents call must fit into a frame's header
 
   asio::awaitable<Status> wait_for_room(Context context);
 
@@ -101,10 +102,10 @@ class WriteBack {
   DirtyLayers dirty_;
   DirtySince dirty_since_;
   FullRuns full_runs_;
-  bool want_all_ = false;  ///< everything dirty is to be frozen
+  bool want_all_ = false;  ///< all dirty data is to be frozen
   bool paused_ = false, draining_ = false;
   Status gone_;
-  TimePoint retry_after_{};  ///< layers that failed, in the background
+  TimePoint retry_after_{};  ///< when failed layers are retried in the background
   runtime::Event changed_;
 };
 

@@ -45,7 +45,8 @@ class ClusterClient {
   asio::awaitable<Status> tell(rpc::Method method, std::unique_ptr<const Message> request,
                                Repeat repeat = Repeat::kAllowed, Duration limit = MetaLink::kCallLimit);
 
-  /// Says in a request for whom it is made, and gives a change the number by which the metaserver knows it when it comes again.
+  /// Says in a request for whom it is made, and gives a change the number by which the metaserver knows it when it
+  /// comes again.
   template <class Request>
   void sign(Request& request) {
     if constexpr (requires { request.mutable_caller(); }) resources_.sign(request);
@@ -62,14 +63,14 @@ class ClusterClient {
     return request;
   }
 
-  /// Those of Client.
+  /// The operations of Client.
   void cancel();
   asio::awaitable<void> stop();
 
  private:
   Resources resources_;
-  const uint64_t session_;    ///< for changes by path: it holds nothing at the metaserver
-  uint64_t last_change_ = 0;  ///< the number of one
+  const uint64_t session_;    ///< identifies changes by path; the metaserver keeps no leases for it
+  uint64_t last_change_ = 0;  ///< number of the latest change by path
 };
 
 }  // namespace kintsugi::client

@@ -20,9 +20,10 @@ class ClusterOperations {
   /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
-  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while `more`.
+  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while
+  /// `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, const proto::FsckResponse& before = {});
-  /// Tells whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
+  /// Tells whether the metadata is older than chunks of this cluster, and how many chunks are in quarantine.
   asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
   /// Goes on with metadata that is in doubt. kNotFound: it is not.
   asio::awaitable<Status> accept_metadata();

@@ -19,12 +19,13 @@ namespace kintsugi::client {
 /// A part of Client, which says what holds for errors.
 class Diagnosis {
  public:
-  /// Asks the monitor what is stuck or slow. Without one, or when it does not answer, the metaserver says in its place what
-  /// heartbeats tell (DiagnoseResponse::reduced). `known_monitor` is asked when the metaserver cannot say where the monitor is,
-  /// as when it is the one that hangs. kUnavailable: nobody answers.
+  /// Asks the monitor what is stuck or slow. Without one, or when it does not answer, the metaserver says in its place
+  /// what heartbeats tell (DiagnoseResponse::reduced). `known_monitor` is asked when the metaserver cannot say where
+  /// the monitor is, as when it is the one that hangs. kUnavailable: nobody answers.
   asio::awaitable<Result<proto::DiagnoseResponse>> diagnose(
       proto::DiagnoseRequest request, std::optional<runtime::Endpoint> known_monitor = {});
-  /// Has the daemon at `at` make faults, or end them; none: the metaserver. kInvalidArgument: also when it was built without fault points.
+  /// Has the daemon at `at` make faults, or end them; none: the metaserver. kInvalidArgument: also when it was built
+  /// without fault points.
   asio::awaitable<Result<proto::ChangeFaultsResponse>> change_faults(std::optional<runtime::Endpoint> at,
                                                                      proto::ChangeFaultsRequest request);
 

@@ -35,7 +35,7 @@ asio::awaitable<void> ChunkSender::push(const Context& writer, Slice slice) {
   // The writer waits for this sender's queue.
   const sight::Wait wait(writer, sight::WaitKind::kSibling, 0, context_.trace.span_id);
   auto owned = std::make_unique<Slice>(std::move(slice));
-  (void)co_await queue_.push(std::move(owned));  // refused: the chunk failed meanwhile
+  (void)co_await queue_.push(std::move(owned));  // a refusal means that the chunk has failed in the meantime
 }
 
 void ChunkSender::end(uint64_t length, uint32_t crc) {
@@ -90,7 +90,7 @@ asio::awaitable<void> ChunkSender::run() {
     failed_ = true;
     if (stream_) stream_->close();
     queue_.close(status);
-    while (true) {  // the buffers of queued slices go back to the pool
+    while (true) {  // returns the buffers of queued slices to the pool
       auto dropped = co_await queue_.pop();
       if (!dropped) break;
     }

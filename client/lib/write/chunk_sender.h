@@ -2,8 +2,8 @@
 ///
 /// A bounded queue stands between the writer and each server, so that one slow server holds up the others only once its
 /// queue is full. A server that fails before it got the first byte is replaced by another; later the chunk counts as
-/// missing, further slices are dropped, and the stripe's writer decides. A chunk of one block goes as a whole, in one call
-/// that may be repeated: its server is replaced whenever it fails.
+/// missing, further slices are dropped, and the stripe's writer decides. A chunk of one block goes as a whole, in one
+/// call that may be repeated: its server is replaced whenever it fails.
 #pragma once
 
 #include <cstdint>
@@ -77,16 +77,16 @@ class ChunkSender {
 
   Resources& resources_;
   Context context_;
-  uint64_t writer_span_;  ///< of who fills the queue
+  uint64_t writer_span_;  ///< the region that fills the queue
   StripeAllocation& allocation_;
   const Chunk chunk_;
   runtime::Channel<std::unique_ptr<Slice>> queue_;
   runtime::Event& changed_;
   runtime::Endpoint server_;
   std::unique_ptr<rpc::Stream> stream_;
-  std::unique_ptr<Slice> whole_;             ///< of a small chunk
-  std::shared_ptr<SmallWrite> small_write_;  ///< while it is waited for
-  uint64_t length_ = 0;                      ///< of the whole chunk, once it ended
+  std::unique_ptr<Slice> whole_;             ///< contents of a small chunk
+  std::shared_ptr<SmallWrite> small_write_;  ///< set while the small write is in progress
+  uint64_t length_ = 0;                      ///< length of the whole chunk, known at its end
   uint32_t crc_ = 0;
   bool failed_ = false;
   bool aborted_ = false;

@@ -8,8 +8,8 @@
 
 namespace kintsugi::client {
 
-/// The data of a source, one range after the other, so that stripes hold nothing else. A source that has no holes stays as it is,
-/// and one that cannot be read at any offset as well. What the source has grown by is data.
+/// The data of a source, one range after the other, so that stripes hold nothing else. A source that has no holes
+/// stays as it is, and one that cannot be read at any offset as well. What the source has grown by is data.
 class DenseSource : public Source {
  public:
   /// `source` outlives it.
@@ -32,7 +32,7 @@ class DenseSource : public Source {
   size_t part_at(uint64_t packed) const;
 
   Source& source_;
-  std::vector<Part> parts_;  ///< empty: there are no holes
+  std::vector<Part> parts_;  ///< empty: the source has no holes
 };
 
 }  // namespace kintsugi::client

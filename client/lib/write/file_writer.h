@@ -18,18 +18,18 @@ struct WriteOptions {
   uint32_t mode = 0644;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  int64_t modified_ns = 0;  ///< since 1970; 0 = now
-  bool replace = false;     ///< else kAlreadyExists when the path exists
-  std::string policy = {};  ///< overrides the directory's
-  std::function<void(uint64_t bytes)> progress =
-      {};  ///< called with each portion that was handed to the servers
+  int64_t modified_ns = 0;  ///< nanoseconds since 1970; 0: the current time
+  bool replace = false;     ///< if false, a path that exists is kAlreadyExists
+  std::string policy = {};  ///< not empty: overrides the directory's policy
+  /// Called with the size of each portion that was sent to the servers.
+  std::function<void(uint64_t bytes)> progress = {};
 };
 
 /// Use once: `run` writes the file and returns when it is durable. Whatever fails or is interrupted leaves what was at
 /// the path before.
 ///
-/// A file of at most one cell goes to a stripe with k = 1: as many copies as survive what its policy survives, which is what
-/// parity of a single cell costs as well, and any one of them can be read.
+/// A file of at most one cell goes to a stripe with k = 1: as many copies as survive what its policy survives, which
+/// is what parity of a single cell costs as well, and any one of them can be read.
 class FileWriter {
  public:
   FileWriter(Resources& resources, Context context, std::string path, Source& source, WriteOptions options);

@@ -67,7 +67,7 @@ void RowBatch::shorten(uint64_t user_bytes) {
     auto& of_chunk = buffers_[chunk];
     while (of_chunk.size() > Memory::buffers_for(chunk_bytes(chunk))) {
       of_chunk.pop_back();
-      lease_.split(1);  // given back
+      lease_.split(1);  // returns that part of the memory
     }
   }
 }

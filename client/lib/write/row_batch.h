@@ -20,8 +20,8 @@ struct LeasedBuffer {
   runtime::Buffer buffer;
 };
 
-/// A range of one chunk, at most one buffer long, with the CRC of each of its blocks. Where chunks are copies, their slices
-/// share the memory.
+/// A range of one chunk, at most one buffer long, with the CRC of each of its blocks. Where chunks are copies, their
+/// slices share the memory.
 struct Slice {
   std::shared_ptr<const LeasedBuffer> memory;
   uint64_t chunk_offset = 0;
@@ -51,8 +51,8 @@ class RowBatch {
 
   /// REQUIRES: the user bytes are in place.
   void compute_parity(const erasure::Code& code);
-  /// The slices of a chunk, in chunk order, with their CRCs; there may be none. REQUIRES: called once for each chunk, the first
-  /// one first.
+  /// The slices of a chunk, in chunk order, with their CRCs; there may be none. REQUIRES: called once for each chunk,
+  /// the first one first.
   std::vector<Slice> take(uint32_t chunk);
 
  private:
@@ -68,9 +68,10 @@ class RowBatch {
   erasure::Policy policy_;
   uint64_t first_row_offset_;
   uint64_t user_bytes_;
-  Lease lease_;                                        ///< given back after the buffers
-  std::vector<std::vector<runtime::Buffer>> buffers_;  ///< by chunk
-  std::vector<Slice> copies_;  ///< of the first chunk, once they were taken, if the others are copies
+  Lease lease_;                                        ///< returned after the buffers
+  std::vector<std::vector<runtime::Buffer>> buffers_;  ///< index: chunk
+  /// Slices of the first chunk, which the copies share, once they were taken.
+  std::vector<Slice> copies_;
 };
 
 }  // namespace kintsugi::client

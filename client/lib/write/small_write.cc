@@ -29,7 +29,7 @@ asio::awaitable<void> SmallWrite::run(std::shared_ptr<SmallWrite> self) {
   proto::Empty done;
   Status status = co_await self->resources_.rpc.call(task.context(), self->to_, rpc::Method::kWriteSmallChunk,
                                                      self->request_, done);
-  if (self->outcome_) co_return;  // nobody waits any more
+  if (self->outcome_) co_return;  // the caller has stopped waiting
   self->outcome_ = std::move(status);
   self->changed_.notify_all();
 }

@@ -11,11 +11,11 @@
 
 namespace kintsugi::client {
 
-/// Shared between its waiter and its own coroutine, so that nobody has to wait for a server that does not answer: unary calls
-/// share a connection, which cannot be closed for one of them.
+/// Shared between its waiter and its own coroutine, so that nobody has to wait for a server that does not answer:
+/// unary calls share a connection, which cannot be closed for one of them.
 class SmallWrite {
  public:
-  static constexpr Duration kLimit = std::chrono::seconds(30);  ///< for the server to answer
+  static constexpr Duration kLimit = std::chrono::seconds(30);  ///< time limit for the server's answer
 
   /// Sends the request, in the background. `resources` outlive it.
   static std::shared_ptr<SmallWrite> start(Resources& resources, Context context, runtime::Endpoint to,

@@ -40,7 +40,8 @@ class StripeAllocation {
   proto::Stripe stripe_;
   std::string ticket_;
   std::vector<uint64_t> failed_servers_;
-  runtime::Semaphore replacing_;  ///< one replacement at a time: each needs the ticket of the one before
+  /// Replacements take turns, because each needs the ticket of the one before.
+  runtime::Semaphore replacing_;
 };
 
 }  // namespace kintsugi::client

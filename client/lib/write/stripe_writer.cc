@@ -14,7 +14,7 @@ constexpr sight::Site kEncodeRows{"client.encode_rows", {"bytes"}};
 constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chunks"}};
 
 constexpr Duration kSilenceCheckInterval = 100ms;
-constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many MiB behind
+constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many slices (of 1 MiB) behind
 
 /// Slices that each sender may queue: two stripes are in flight at the seam between them, and a batch is being filled.
 size_t queue_slices(const Resources& resources, const erasure::Policy& policy) {

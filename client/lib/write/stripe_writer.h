@@ -62,7 +62,7 @@ class StripeWriter {
   StripeAllocation allocation_;
   runtime::Event changed_;
   std::vector<std::unique_ptr<ChunkSender>> senders_;
-  std::vector<std::vector<uint32_t>> block_crcs_;  ///< by chunk
+  std::vector<std::vector<uint32_t>> block_crcs_;  ///< index: chunk
   uint64_t written_ = 0;
   runtime::TaskGroup tasks_;
 };

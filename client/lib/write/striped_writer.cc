@@ -11,9 +11,9 @@ namespace {
 constexpr sight::Site kFinishStripe{"client.finish_stripe", {"bytes"}};
 constexpr sight::Site kReadSource{"client.read_source", {"bytes"}};
 
-constexpr size_t kMaxFinishing = 2;    ///< stripes whose seal is awaited while the next is written
-constexpr int kMaxStripeAttempts = 3;  ///< to write one stripe, each on other servers
-constexpr size_t kMaxExtents = 30000;  ///< a commit fits a frame's 1 MiB header
+constexpr size_t kMaxFinishing = 2;    ///< stripes that may wait for their seal while the next one is written
+constexpr int kMaxStripeAttempts = 3;  ///< attempts to write one stripe, each on other servers
+constexpr size_t kMaxExtents = 30000;  ///< a commit with so many extents fits into a frame's 1 MiB header
 
 }  // namespace
 
@@ -82,7 +82,7 @@ bool StripedWriter::has_grown() {
 StripedWriter::Stripe& StripedWriter::add_stripe(proto::AllocateStripeResponse allocation, uint64_t bytes) {
   Stripe& stripe = stripes_.emplace_back();
   stripe.file_offset = written_;
-  stripe.length = bytes;  // a source that can seek must deliver so many
+  stripe.length = bytes;  // a source that can seek must deliver all of its bytes
   stripe.stripe_id = allocation.stripe().stripe_id();
   stripe.writer =
       std::make_unique<StripeWriter>(resources_, context_, upload_.policy(), std::move(allocation), bytes);
@@ -129,7 +129,7 @@ asio::awaitable<Status> StripedWriter::fill(Context context, Stripe& stripe, Row
 }
 
 void StripedWriter::report_progress(Stripe& stripe, uint64_t written) {
-  if (written <= stripe.reported) return;  // the stripe is written again
+  if (written <= stripe.reported) return;  // the stripe is being written again
   if (progress_) progress_(written - stripe.reported);
   stripe.reported = written;
 }
@@ -141,7 +141,7 @@ asio::awaitable<void> StripedWriter::abort(Context context, Stripe& stripe) {
 }
 
 asio::awaitable<Status> StripedWriter::seal(Context context, Stripe& stripe) {
-  if (stripe.writer->written() != stripe.length) {  // filling it broke off
+  if (stripe.writer->written() != stripe.length) {  // the source failed in the middle of the stripe
     co_await abort(context, stripe);
     co_return Status{Code::kUnavailable, "too many of its servers failed"};
   }

@@ -15,9 +15,9 @@
 
 namespace kintsugi::client {
 
-/// Use once. The next stripe is allocated while one is written, and sealed ones finish in the background, so the network
-/// does not idle between stripes. A stripe that loses too many chunks is written again from the source if that can seek.
-/// All stripes but the last one are sealed by a call of their own.
+/// Use once. The next stripe is allocated while one is written, and sealed ones finish in the background, so the
+/// network does not idle between stripes. A stripe that loses too many chunks is written again from the source if that
+/// can seek. All stripes but the last one are sealed by a call of their own.
 class StripedWriter {
  public:
   using Progress = std::function<void(uint64_t bytes)>;
@@ -26,7 +26,8 @@ class StripedWriter {
   StripedWriter(Resources& resources, Context context, Upload& upload, Source& source, std::string name,
                 Progress progress);
 
-  /// Ok: every byte of the source is durable on chunkservers. Nothing runs in the background any more, nor in the upload.
+  /// Ok: every byte of the source is durable on chunkservers. Nothing runs in the background any more, nor in the
+  /// upload.
   asio::awaitable<Status> run();
 
   uint64_t written() const { return written_; }
@@ -40,9 +41,9 @@ class StripedWriter {
   struct Stripe {
     uint64_t file_offset = 0;
     uint64_t length = 0;
-    uint64_t reported = 0;  ///< bytes of it that `progress` was told of
+    uint64_t reported = 0;  ///< bytes of the stripe that were reported to `progress`
     std::unique_ptr<StripeWriter> writer;
-    std::optional<proto::SealedStripe> sealed;  ///< kept only when the commit seals it
+    std::optional<proto::SealedStripe> sealed;  ///< set only when the commit seals the stripe
     uint64_t stripe_id = 0;
     bool last = false;
   };
@@ -72,13 +73,13 @@ class StripedWriter {
   Source& source_;
   const std::string name_;
   const Progress progress_;
-  std::optional<uint64_t> size_;  ///< of the source, as it is known
-  uint64_t written_ = 0;          ///< bytes of the stripes that were filled
-  bool at_end_ = false;           ///< of the source
+  std::optional<uint64_t> size_;  ///< size of the source, as far as known
+  uint64_t written_ = 0;          ///< total size of the stripes that were filled
+  bool at_end_ = false;           ///< the source has ended
 
   std::deque<Stripe> stripes_;
-  size_t finishing_ = 0;  ///< stripes that are sealed in the background
-  Status failure_;        ///< the first of a background task
+  size_t finishing_ = 0;  ///< stripes that are being sealed in the background
+  Status failure_;        ///< first failure of a background task
   runtime::Event changed_;
   runtime::TaskGroup tasks_;
 };

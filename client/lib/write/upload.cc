@@ -12,9 +12,9 @@ constexpr sight::Site kAllocateAhead{"client.allocate_ahead"};
 constexpr sight::Site kAllocateStripe{"client.allocate_stripe"};
 constexpr sight::Site kCommitFile{"client.commit_file", {"stripes"}};
 constexpr Duration kAbortLimit = 3s;
-constexpr Duration kKeepInterval = 10s;  // a quarter of what the metaserver waits
+constexpr Duration kKeepInterval = 10s;  // a quarter of the time after which the metaserver aborts an upload
 constexpr Duration kKeepLimit = 5s;
-constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
+constexpr uint64_t kEmptyFile = 1ull << 63;  ///< bit set in the upload id of a file without stripes
 
 }  // namespace
 
@@ -33,7 +33,7 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
     request.add_exclude(server.value);
   Status status =
       co_await resources_.meta.call(module.context(), rpc::Method::kAllocateStripe, request, allocation);
-  if (!status.ok() && request.exclude_size() > 0) {  // a server that failed once is better than none
+  if (!status.ok() && request.exclude_size() > 0) {  // better a server that failed once than none
     request.clear_exclude();
     status =
         co_await resources_.meta.call(module.context(), rpc::Method::kAllocateStripe, request, allocation);
@@ -46,7 +46,7 @@ Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
   KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(allocation.stripe().policy()));
   if (allocation.stripe().chunks_size() != static_cast<int>(policy.chunks()) ||
       allocation.max_chunk_bytes() == 0 || (policy_ && !(*policy_ == policy)))
-    return {Code::kInternal, "the metaserver's allocation makes no sense"};
+    return {Code::kInternal, "the metaserver's answer to an allocation is not valid"};
   policy_ = policy;
   max_stripe_bytes_ = erasure::max_stripe_bytes(policy, allocation.max_chunk_bytes());
   if (std::exchange(upload_id_, allocation.upload_id()) == 0) keeper_.spawn(keep_alive());

@@ -17,8 +17,8 @@ namespace kintsugi::client {
 /// Its id comes with the first allocation. REQUIRES, before it is destroyed: join().
 class Upload {
  public:
-  /// `policy` overrides the directory's, unless it is empty. A file whose size is known and at most a cell gets copies: see
-  /// FileWriter.
+  /// `policy` overrides the directory's, unless it is empty. A file whose size is known and at most a cell gets
+  /// copies: see FileWriter.
   Upload(Resources& resources, WhichFile file, std::string policy, std::optional<uint64_t> file_bytes)
       : resources_(resources),
         file_(std::move(file)),
@@ -67,17 +67,17 @@ class Upload {
 
   Resources& resources_;
   const WhichFile file_;
-  const uint64_t file_bytes_;  ///< 0: unknown, or none
-  std::string file_policy_;    ///< of the file; empty: the directory's
-  std::string stripe_policy_;  ///< of its stripes; the same, or copies
+  const uint64_t file_bytes_;  ///< 0: unknown, or an empty file
+  std::string file_policy_;    ///< policy of the file; empty: the directory's policy
+  std::string stripe_policy_;  ///< policy of its stripes: the file's policy, or copies
   std::optional<erasure::Policy> policy_;
   uint64_t max_stripe_bytes_ = 0;
   uint64_t upload_id_ = 0;
   std::vector<uint64_t> excluded_;
   std::optional<Ahead> ahead_;
-  uint64_t ahead_span_ = 0;    ///< of the task that allocates
-  runtime::TaskGroup tasks_;   ///< the allocation ahead
-  runtime::TaskGroup keeper_;  ///< keep_alive()
+  uint64_t ahead_span_ = 0;    ///< the region of the task that allocates ahead
+  runtime::TaskGroup tasks_;   ///< runs the allocation ahead
+  runtime::TaskGroup keeper_;  ///< runs keep_alive()
 };
 
 }  // namespace kintsugi::client

@@ -10,8 +10,8 @@
 
 namespace kintsugi::mount {
 
-/// A cursor over the bytes behind the header of a request. The first thing that is wrong is remembered, and everything read
-/// after it is empty: a handler reads all it needs and asks once.
+/// A cursor over the bytes behind the header of a request. The first thing that is wrong is remembered, and everything
+/// read after it is empty: a handler reads all it needs and asks once.
 class Arguments {
  public:
   explicit Arguments(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -29,8 +29,8 @@ struct AttributesAnswer {
   Lifetime valid{0};
 };
 
-/// The inode that a name means. Node 0 with a lifetime tells the kernel that the name does not exist; without a lifetime
-/// it is the same as kNotFound.
+/// The inode that a name means. Node 0 with a lifetime tells the kernel that the name does not exist; without a
+/// lifetime it is the same as kNotFound.
 struct Entry {
   NodeId node = 0;
   Attributes attributes;
@@ -58,8 +58,8 @@ struct AttributeChanges {
   bool kill_setid = false;
 };
 
-/// An inode to be made. `mode` is what the application gave, with S_IFMT; `umask` applies unless the parent has a default
-/// access list.
+/// An inode to be made. `mode` is what the application gave, with S_IFMT; `umask` applies unless the parent has a
+/// default access list.
 struct NewNode {
   uint32_t mode = 0;
   uint32_t umask = 0;

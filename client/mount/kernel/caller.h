@@ -1,4 +1,4 @@
-/// Who asks for an operation, and the names of what is asked for.
+/// The caller of an operation, and the types that name inodes and handles.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ namespace kintsugi::mount {
 using NodeId = uint64_t;
 inline constexpr NodeId kRootNode = 1;
 
-/// An open file or directory. The file system chooses it; the kernel gives it back with each operation. It must mean the
-/// same to the process that replaces this one.
+/// An open file or directory. The file system chooses it; the kernel gives it back with each operation. It must mean
+/// the same to the process that replaces this one.
 using Handle = uint64_t;
 
-/// Who holds a lock: opaque, the kernel's.
+/// The owner of a lock: an opaque number of the kernel.
 using LockOwner = uint64_t;
 
 /// How long the kernel may believe an answer without asking again. 0: not at all.
@@ -28,8 +28,8 @@ using Lifetime = std::chrono::nanoseconds;
 /// A signal that came for the application while its request was under way.
 ///
 /// A lock that waits must end soon after with kInterrupted (or with success, if it was granted first: whoever answers
-/// first wins). Every other operation may ignore it: a second after the application was killed the connection answers EINTR by
-/// itself, and drops what the operation returns later.
+/// first wins). Every other operation may ignore it: a second after the application was killed the connection answers
+/// EINTR by itself, and drops what the operation returns later.
 class Interrupt {
  public:
   bool requested() const { return requested_; }
@@ -45,7 +45,8 @@ class Interrupt {
   bool abandoned_ = false;
 };
 
-/// Who asks. It lives until the operation's coroutine has returned, whether its answer was still wanted or not.
+/// The caller of an operation. It lives until the operation's coroutine has returned, whether its answer was still
+/// wanted or not.
 struct Caller {
   Context context;  ///< The operation is a task of its own; this is its context.
   uint32_t uid = 0;

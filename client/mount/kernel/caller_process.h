@@ -1,5 +1,5 @@
-/// What /proc knows of the thread that asks. It may be gone, and its number may be another's by now: fit for hints, and for
-/// requests whose caller waits for the answer (and so exists).
+/// What /proc knows of the thread that asks. It may be gone, and its number may be another's by now: fit for hints,
+/// and for requests whose caller waits for the answer (and so exists).
 #pragma once
 
 #include <cstdint>

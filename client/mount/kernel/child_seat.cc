@@ -19,7 +19,7 @@ Result<std::unique_ptr<ChildSeat>> ChildSeat::take() {
   if (given == nullptr) return std::unique_ptr<ChildSeat>();
   int device = -1, state = -1, control = -1, notifier = -1;
   if (std::sscanf(given, "%d,%d,%d,%d", &device, &state, &control, &notifier) != 4) {
-    return Status{Code::kInvalidArgument, std::string(kSeatVariable) + " is not of a supervisor's making"};
+    return Status{Code::kInvalidArgument, std::string(kSeatVariable) + " was not set by a supervisor"};
   }
   ::unsetenv(kSeatVariable);
   for (const int descriptor : {device, state, control, notifier})

@@ -27,9 +27,11 @@ class MountEvents {
   virtual ~MountEvents() = default;
   /// The mount answers; the caller of the program is told next.
   virtual void ready() {}
-  /// Writes back all that is dirty. `unmounts`: the mount is going to end, and an answer has to come within a bounded time.
+  /// Writes back all that is dirty. `unmounts`: the mount is going to end, and an answer has to come within a bounded
+  /// time.
   virtual asio::awaitable<Status> write_back(bool /*unmounts*/) { co_return Status{}; }
-  /// The file system is gone. Requests that are under way may still wait for something: serve() returns when they have ended.
+  /// The file system is gone. Requests that are under way may still wait for something: serve() returns when they have
+  /// ended.
   virtual void gone() {}
 };
 
@@ -48,8 +50,8 @@ class ChildSeat {
   /// A socket for a Notifier, once.
   int take_notifier_socket() { return std::exchange(notifier_, -1); }
 
-  /// Serves the mount with `file_system` until it is unmounted, or handed over to the next process; returns the exit status of
-  /// the program.
+  /// Serves the mount with `file_system` until it is unmounted, or handed over to the next process; returns the exit
+  /// status of the program.
   asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, FileSystem& file_system,
                              ConnectionOptions options, MountEvents& events);
 

@@ -17,7 +17,7 @@ constexpr size_t kReadAt = kPageBytes - kRequestOverhead;
 constexpr Duration kHousekeepingInterval = std::chrono::seconds(1);
 constexpr size_t kBatch = 16;
 constexpr unsigned kTryBatchEvery = 8;
-constexpr unsigned kBuffersIdleAfter = 10;  // in such intervals
+constexpr unsigned kBuffersIdleAfter = 10;  // rounds of housekeeping
 
 size_t buffer_bytes(const HandshakeOptions& options) {
   const size_t data = (options.max_write_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -139,8 +139,8 @@ void Connection::on_read(const boost::system::error_code& error, size_t bytes) {
   changed_.notify_all();
 }
 
-// Under load several requests are there at once, and going through the event loop for each would be a quarter of its cost.
-// Else the attempt is one system call in vain, so it is made seldom.
+// Under load several requests are there at once, and going through the event loop for each would be a quarter of its
+// cost. Else the attempt is one system call in vain, so it is made seldom.
 void Connection::read_batch() {
   size_t count = 0;
   while (count < kBatch && may_read()) {

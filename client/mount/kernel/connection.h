@@ -1,5 +1,5 @@
-/// A mounted file system's end of /dev/fuse: reads requests, and has each one served by a coroutine, from the handshake to the
-/// unmount.
+/// A mounted file system's end of /dev/fuse: reads requests, and has each one served by a coroutine, from the
+/// handshake to the unmount.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ namespace kintsugi::mount {
 
 struct ConnectionOptions {
   HandshakeOptions handshake;
-  /// While so many requests wait for their answers, no more are read: they wait in the kernel. Those whose application was
-  /// told EINTR do not count, or else the end of a killed application, which asks for a flush, could not be served; but they
-  /// are never more than as many again.
+  /// While so many requests wait for their answers, no more are read: they wait in the kernel. Those whose application
+  /// was told EINTR do not count, or else the end of a killed application, which asks for a flush, could not be
+  /// served; but they are never more than as many again.
   size_t max_in_flight = 1024;
   /// Large writes that are being served at once, counted in the same way; each takes max_write_bytes while it is.
   size_t large_buffers = 32;
@@ -39,7 +39,8 @@ struct ConnectionOptions {
   bool resend_first = false;
   /// Called when the kernel's INIT is going to be answered.
   std::function<void(const Negotiated&)> on_agreed;
-  /// Called once when the file system is unmounted or aborted, while requests that were under way may still wait for something.
+  /// Called once when the file system is unmounted or aborted, while requests that were under way may still wait for
+  /// something.
   std::function<void()> on_gone;
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
   /// the next process can fail what was lost. Empty, or 2 * max_in_flight words.
@@ -52,8 +53,9 @@ struct ConnectionOptions {
 
 enum class Ending {
   kUnmounted,
-  kAborted,  ///< by the administrator, through /sys/fs/fuse/connections
-  kStopped,  ///< by stop(); the file system is still mounted, and the kernel keeps requests for the next process
+  kAborted,  ///< the administrator aborted it through /sys/fs/fuse/connections
+  /// stop() was called. The file system is still mounted, and the kernel keeps requests for the next process.
+  kStopped,
 };
 
 /// Belongs to the thread of the runtime. REQUIRES: serve() returned before it is destroyed.
@@ -69,7 +71,8 @@ class Connection final : private EarlyAnswers {
   asio::awaitable<Result<Ending>> serve();
   /// Ends serve() without an unmount. Locks that wait, and what takes longer than stop_patience, stays unanswered.
   void stop();
-  /// Ends serve() as an abort of the connection does: nothing is answered any more. The kernel hears of it when the device is closed.
+  /// Ends serve() as an abort of the connection does: nothing is answered any more. The kernel hears of it when the
+  /// device is closed.
   void abandon_all() { end(Ending::kAborted); }
 
   size_t in_flight() const { return requests_.count(); }
@@ -107,7 +110,7 @@ class Connection final : private EarlyAnswers {
   runtime::BufferPool buffers_;
   runtime::Buffer reading_into_;
   bool reading_ = false;
-  bool batches_pay_ = false;  ///< the last time that more was read at once, there was more
+  bool batches_pay_ = false;  ///< the latest attempt to read several requests at once found several
   unsigned reads_ = 0;
   RequestsInFlight requests_;
   Interrupts interrupts_;
@@ -116,7 +119,8 @@ class Connection final : private EarlyAnswers {
   bool agreed_ = false;
   std::optional<Ending> ending_;
   Status failure_;
-  Request message_;  ///< the last one that has no coroutine: FORGET, INTERRUPT
+  /// The latest request that has no coroutine (FORGET, INTERRUPT).
+  Request message_;
   runtime::Event changed_;
 };
 

@@ -75,7 +75,7 @@ bool DirectoryBuffer::add(const DirectoryEntry& entry) {
   const size_t bytes = record_bytes(entry.name.size());
   if (bytes > limit_ - bytes_.size()) return false;
   const size_t at = bytes_.size();
-  bytes_.resize(at + bytes);  // the padding is zeros
+  bytes_.resize(at + bytes);  // fills the padding with zeros
   char* out = bytes_.data() + at;
   if (plus_) {
     fuse_entry_out whole = to_fuse(entry.entry);

@@ -23,8 +23,8 @@ struct DirectoryEntry {
 class DirectoryListing {
  public:
   virtual ~DirectoryListing() = default;
-  /// False: there is no room, the entry was not taken, and this answer is complete. An entry that was taken in a listing
-  /// "plus" and has a node counts as looked up (see forget()).
+  /// False: there is no room, the entry was not taken, and this answer is complete. An entry that was taken in a
+  /// listing "plus" and has a node counts as looked up (see forget()).
   virtual bool add(const DirectoryEntry& entry) = 0;
   /// So many more entries with names of `name_bytes` fit, and are worth fetching.
   virtual size_t room(size_t name_bytes) const = 0;

@@ -13,7 +13,8 @@
 namespace kintsugi::mount {
 
 struct OpenFlags {
-  /// They are those of open(2): O_ACCMODE, O_APPEND, O_DIRECT and so on. With O_TRUNC the file is emptied by the operation.
+  /// They are those of open(2): O_ACCMODE, O_APPEND, O_DIRECT and so on. With O_TRUNC the file is emptied by the
+  /// operation.
   int flags = 0;
   bool kill_setid = false;  ///< It goes with O_TRUNC, and means what it means in AttributeChanges.
 };

@@ -1,8 +1,9 @@
-/// What the kernel asks of a file system, as an interface without the kernel's structures: client/mount/kernel speaks the
-/// FUSE protocol on one side of it, the cluster's mount (or a file system in memory, in tests) stands on the other.
+/// What the kernel asks of a file system, as an interface without the kernel's structures: client/mount/kernel speaks
+/// the FUSE protocol on one side of it, the cluster's mount (or a file system in memory, in tests) stands on the
+/// other.
 ///
-/// Everything runs on one single-threaded executor. Each operation is a coroutine; any number of them overlap, up to the
-/// bound of the connection. Errors are a Status whose Code becomes an errno (errno_of.h).
+/// Everything runs on one single-threaded executor. Each operation is a coroutine; any number of them overlap, up to
+/// the bound of the connection. Errors are a Status whose Code becomes an errno (errno_of.h).
 #pragma once
 
 #include <cstdint>
@@ -57,8 +58,8 @@ struct Negotiated {
 };
 
 /// Names come without a slash and without a nul, 1 to 255 bytes, not "." or ".." where something is made or removed;
-/// that was checked. Offsets plus lengths stay within INT64_MAX. Nothing else that comes from the kernel was checked: node
-/// ids and handles may be stale or never have existed (kStale, kBadHandle).
+/// that was checked. Offsets plus lengths stay within INT64_MAX. Nothing else that comes from the kernel was checked:
+/// node ids and handles may be stale or never have existed (kStale, kBadHandle).
 ///
 /// Every operation with a name that can meet a replay (Caller::resent) must recognize it by Caller::unique.
 class FileSystem {

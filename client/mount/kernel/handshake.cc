@@ -9,8 +9,8 @@ namespace kintsugi::mount {
 
 namespace {
 
-// Not among them: FUSE_WRITEBACK_CACHE (write-back is ours), FUSE_EXPLICIT_INVAL_DATA (pages are dropped when size or time of a
-// file turn out to be others, which the kernel sees by itself), FUSE_EXPORT_SUPPORT and the splice flags.
+// Not among them: FUSE_WRITEBACK_CACHE (write-back is ours), FUSE_EXPLICIT_INVAL_DATA (pages are dropped when size or
+// time of a file turn out to be others, which the kernel sees by itself), FUSE_EXPORT_SUPPORT and the splice flags.
 constexpr uint64_t kWanted =
     FUSE_ASYNC_READ | FUSE_POSIX_LOCKS | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DONT_MASK |
     FUSE_FLOCK_LOCKS | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS |
@@ -18,7 +18,7 @@ constexpr uint64_t kWanted =
     FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | FUSE_INIT_EXT | FUSE_HAS_EXPIRE_ONLY | kCreateSuppGroup |
     kDirectIoAllowMmap | kNoExportSupport | kHasResend;
 
-constexpr size_t kShortInit = 16;  // before FUSE_INIT_EXT
+constexpr size_t kShortInit = 16;  // size of INIT without FUSE_INIT_EXT
 constexpr uint32_t kPageBytes = 4096;
 
 }  // namespace

@@ -9,8 +9,9 @@
 namespace kintsugi::mount {
 
 struct HandshakeOptions {
-  uint32_t max_write_bytes = 1 << 20;  ///< at most 1 MiB (256 pages), which is the kernel's own limit
-  uint16_t max_background = 64;  ///< readahead and asynchronous direct requests that the kernel sends at once
+  uint32_t max_write_bytes = 1 << 20;  ///< the kernel's own limit is 1 MiB (256 pages)
+  /// Read-ahead and asynchronous direct requests that the kernel has in flight.
+  uint16_t max_background = 64;
   uint32_t max_readahead_bytes = 1 << 20;
 };
 

@@ -6,7 +6,7 @@
 
 namespace kintsugi::mount {
 
-/// Who can answer a request early.
+/// The interface to answer a request before its operation has ended.
 class EarlyAnswers {
  public:
   /// Answers EINTR; the handler goes on.
@@ -16,8 +16,8 @@ class EarlyAnswers {
   ~EarlyAnswers() = default;
 };
 
-/// Handlers hear of a signal at once (Interrupt). An application hears EINTR when its request is older than the patience, and
-/// its operation gives up then (Operation::gives_up).
+/// Handlers hear of a signal at once (Interrupt). An application hears EINTR when its request is older than the
+/// patience, and its operation gives up then (Operation::gives_up).
 class Interrupts {
  public:
   /// References outlive it.

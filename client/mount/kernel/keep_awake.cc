@@ -18,7 +18,8 @@ constexpr int32_t kAnyTime =
 KeepAwake::KeepAwake(runtime::Clock& clock, const std::string& device) : clock_(clock) {
   if (device.empty()) return;
   device_ = ::open(device.c_str(), O_WRONLY | O_CLOEXEC);
-  // An open device asks for something already, which is nothing by default; a kernel that does not take the values is left alone.
+  // An open device asks for something already, which is nothing by default; a kernel that does not take the values is
+  // left alone.
   if (device_ >= 0 && !write_bound(kAnyTime)) ::close(std::exchange(device_, -1));
 }
 

@@ -7,10 +7,11 @@
 
 namespace kintsugi::mount {
 
-/// Waking a virtual processor that has halted goes through the hypervisor, which takes longer than most requests of a mount; each
-/// request wakes several. A guest that decides by itself when to halt (cpuidle's governor "haltpoll") can be asked not to: Linux
-/// calls it PM QoS, and a process asks through a descriptor of /dev/cpu_dma_latency. What is asked for ends with the
-/// descriptor, so also with the process. Without that device, or the right to open it (root's), nothing happens. Single-threaded.
+/// Waking a virtual processor that has halted goes through the hypervisor, which takes longer than most requests of a
+/// mount; each request wakes several. A guest that decides by itself when to halt (cpuidle's governor "haltpoll") can
+/// be asked not to: Linux calls it PM QoS, and a process asks through a descriptor of /dev/cpu_dma_latency. What is
+/// asked for ends with the descriptor, so also with the process. Without that device, or the right to open it
+/// (root's), nothing happens. Single-threaded.
 class KeepAwake {
  public:
   /// Processors halt again when no request came for so long.

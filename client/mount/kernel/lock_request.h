@@ -21,8 +21,8 @@ struct LockRequest {
   Handle handle = 0;
   LockOwner owner = 0;
   Lock lock;
-  bool flock =
-      false;          ///< The lock is one of flock(2), on the whole file; it does not meet those of fcntl(2).
+  /// The lock is one of flock(2), on the whole file; it does not meet those of fcntl(2).
+  bool flock = false;
   bool wait = false;  ///< Without it the answer is kWouldBlock when somebody holds the lock.
 };
 

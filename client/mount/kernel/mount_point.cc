@@ -28,7 +28,7 @@ constexpr int kExecFailed = 127;
 
 Status check_directory(const std::string& directory) {
   struct stat found{};
-  struct statvfs space{};  // asks a file system that died although stat() may still be cached
+  struct statvfs space{};  // reveals a dead file system, where stat() may answer from the cache
   if (::stat(directory.c_str(), &found) != 0 || ::statvfs(directory.c_str(), &space) != 0) {
     if (errno == ENOTCONN || errno == ECONNABORTED) {
       return {Code::kStale,

@@ -1,9 +1,10 @@
 /// Tells the kernel that something it caches is out of date.
 ///
-/// The kernel takes the lock of the inode, or of one of its pages, inside the write of such a message, and an application may
-/// hold that while its request waits for us: so nobody who serves requests may write one. They go through a socket to
-/// somebody who does nothing else: a thread (NotifierThread), or, under a Supervisor, a process of its own: a thread that
-/// hangs in the kernel would keep a killed process from ending, and its successor from being started.
+/// The kernel takes the lock of the inode, or of one of its pages, inside the write of such a message, and an
+/// application may hold that while its request waits for us: so nobody who serves requests may write one. They go
+/// through a socket to somebody who does nothing else: a thread (NotifierThread), or, under a Supervisor, a process of
+/// its own: a thread that hangs in the kernel would keep a killed process from ending, and its successor from being
+/// started.
 #pragma once
 
 #include <string_view>
@@ -39,9 +40,9 @@ class NotifierThread {
   std::thread thread_;
 };
 
-/// Single-threaded. Each call returns when the kernel has done it; what the kernel does not know is done already. Calls are
-/// carried out in the order in which they were made. Never wait for one inside a request that holds the kernel's lock of
-/// the same inode or directory: an operation on a name, a write, a read of the same pages.
+/// Single-threaded. Each call returns when the kernel has done it; what the kernel does not know is done already.
+/// Calls are carried out in the order in which they were made. Never wait for one inside a request that holds the
+/// kernel's lock of the same inode or directory: an operation on a name, a write, a read of the same pages.
 class Notifier {
  public:
   /// Owns `socket`.
@@ -51,7 +52,8 @@ class Notifier {
   /// Drops the cached attributes, and the cached pages of [offset, offset + length); length 0: to the end; offset < 0:
   /// attributes only.
   asio::awaitable<Status> invalidate_inode(NodeId node, int64_t offset, int64_t length);
-  /// Drops a name, or (`expire_only`) has it looked up again at its next use, which leaves what is mounted or open below.
+  /// Drops a name, or (`expire_only`) has it looked up again at its next use, which leaves what is mounted or open
+  /// below.
   asio::awaitable<Status> invalidate_entry(NodeId parent, std::string_view name, bool expire_only);
 
   /// Calls under way end with kCancelled.

@@ -18,8 +18,8 @@ inline constexpr uint64_t kHasResend = 1ULL << 39;
 /// The type of an extension that carries struct { uint32_t count; uint32_t groups[]; }.
 inline constexpr uint32_t kExtGroups = 32;
 
-/// A notification without a body: the kernel sends again what it has no answer to, with kUniqueResend set in `unique`. The
-/// answer carries `unique` as it came, with that bit.
+/// A notification without a body: the kernel sends again what it has no answer to, with kUniqueResend set in `unique`.
+/// The answer carries `unique` as it came, with that bit.
 inline constexpr int32_t kNotifyResend = 7;
 inline constexpr uint64_t kUniqueResend = 1ULL << 63;
 

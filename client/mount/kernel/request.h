@@ -74,8 +74,8 @@ struct Request {
   Granted granted;
 };
 
-/// Checks the header of what was read, and fills the request except for its buffers. Returns 0, the errno that is to be answered, or
-/// kNoAnswerPossible: what was read is no request at all.
+/// Checks the header of what was read, and fills the request except for its buffers. Returns 0, the errno that is to
+/// be answered, or kNoAnswerPossible: what was read is no request at all.
 inline constexpr int kNoAnswerPossible = -1;
 int parse_header(std::span<const std::byte> bytes, Request& request);
 

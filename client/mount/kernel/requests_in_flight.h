@@ -10,16 +10,16 @@
 
 namespace kintsugi::mount {
 
-/// Owns the request objects, which it gives out again and again. What was given up is served on though nobody hears the answer: it
-/// does not count against the limits, but there is never more of it than as much again.
+/// Owns the request objects, which it gives out again and again. What was given up is served on though nobody hears
+/// the answer: it does not count against the limits, but there is never more of it than as much again.
 class RequestsInFlight {
  public:
   struct Limits {
     size_t requests;
     size_t large_buffers;
   };
-  /// `journal` outlives this, and the process: each request in flight has a word there with its `unique`. Empty, or two words for
-  /// each request that `limits` allows.
+  /// `journal` outlives this, and the process: each request in flight has a word there with its `unique`. Empty, or
+  /// two words for each request that `limits` allows.
   RequestsInFlight(Limits limits, std::span<std::atomic<uint64_t>> journal);
 
   size_t count() const { return active_.size(); }

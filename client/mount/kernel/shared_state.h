@@ -1,7 +1,7 @@
 /// The memory that outlives the process which serves a mount: a memfd that the parent holds and each child maps.
 ///
-/// It begins with a header: what was agreed with the kernel, and which requests are in flight. Behind it is room for the file
-/// system's own: open handles, leases, dirty buffers.
+/// It begins with a header: what was agreed with the kernel, and which requests are in flight. Behind it is room for
+/// the file system's own: open handles, leases, dirty buffers.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ class SharedState {
  public:
   /// A new memfd with room for `room_bytes` (which take memory when they are used). Returns the descriptor.
   static Result<int> create(uint64_t room_bytes);
-  /// Maps what create() made, in this or another process. Owns `descriptor`. kCorrupt: made by a version that differs, or damaged.
+  /// Maps what create() made, in this or another process. Owns `descriptor`. kCorrupt: made by a version that differs,
+  /// or damaged.
   static Result<std::unique_ptr<SharedState>> map(int descriptor);
   ~SharedState();
   SharedState(const SharedState&) = delete;

@@ -117,7 +117,8 @@ int Supervisor::run() {
       if (gone() || failed_ || ending_) break;
       if (now_ms() >= start_at_ms_ && !start_child()) start_at_ms_ = now_ms() + kForkPauseMs;
     }
-    // The device is not among them: it would wake us for each request. A child whose file system is gone ends by itself.
+    // The device is not among them: it would wake us for each request. A child whose file system is gone ends by
+    // itself.
     pollfd watched[] = {{signals_, POLLIN, 0}, {control_, POLLIN, 0}};
     if (::poll(watched, 2, poll_timeout_ms()) < 0 && errno != EINTR) return 1;
     if (watched[1].revents != 0) on_control();
@@ -125,7 +126,7 @@ int Supervisor::run() {
     if (end_at_ms_ != 0 && now_ms() >= end_at_ms_) end_child();
   }
   tell_systemd("STOPPING=1\n");
-  if (ending_) unmounting_ = false;  // an attempt that failed is made once more
+  if (ending_) unmounting_ = false;  // a failed attempt is repeated once
   if (failed_ || left_behind()) start_unmount();
   return failed_ ? (first_status_ == 0 ? 1 : first_status_) : 0;
 }
@@ -147,12 +148,12 @@ void Supervisor::end_child() {
   ask_child(kOrderEnd);
 }
 
-/// After `umount -f` or an abort the directory may still be the dead mount. Another mount may be there by now, too: that one
-/// has another device, or answers.
+/// After `umount -f` or an abort the directory may still be the dead mount. Another mount may be there by now, too:
+/// that one has another device, or answers.
 bool Supervisor::left_behind() const {
   if (mounted_device(options_.directory) != mounted_as_) return false;
   if (aborted_ || ending_) return true;
-  struct statvfs found{};  // which is never cached
+  struct statvfs found{};  // statvfs() is never answered from a cache
   return (::statvfs(options_.directory.c_str(), &found) != 0 && (errno == ENOTCONN || errno == ECONNABORTED));
 }
 
@@ -176,7 +177,8 @@ bool Supervisor::start_child() {
       close_if_open(former_binary_);
       former_binary_ = std::exchange(binary_, next);
     } else {
-      say("kintsugi-mount: %s: %s: the former binary goes on\n", binary_path_.c_str(), std::strerror(errno));
+      say("kintsugi-mount: %s: %s: the former binary continues\n", binary_path_.c_str(),
+          std::strerror(errno));
     }
   }
   started_ms_ = now_ms();
@@ -282,7 +284,8 @@ void Supervisor::ask_child(char order) {
 void Supervisor::start_unmount() {
   if (std::exchange(unmounting_, true)) return;
   end_at_ms_ = now_ms() + kOpenFilesMs;
-  // In a process of its own: the kernel may need answers from the child before it has unmounted, and the child may need us.
+  // In a process of its own: the kernel may need answers from the child before it has unmounted, and the child may
+  // need us.
   const pid_t helper = ::fork();
   if (helper != 0) return;
   restore_signals();
@@ -309,7 +312,7 @@ void Supervisor::on_child_ended(int status) {
     return;
   }
   if (!child_ready_ && former_binary_ >= 0) {
-    say("kintsugi-mount: the new %s ended before it was ready: the former one goes on\n",
+    say("kintsugi-mount: the new %s ended before it was ready: the former one continues\n",
         binary_path_.c_str());
     ::close(std::exchange(binary_, std::exchange(former_binary_, -1)));
   }

@@ -15,8 +15,8 @@ void log_to_syslog();
 void complain(const char* line);
 
 /// Splits the program in two before it has threads: the new process returns the descriptor for
-/// SupervisorOptions::tell_ready, in a session of its own; the old one waits until the mount answers, and exits with 0 then,
-/// or else with the new process's exit status.
+/// SupervisorOptions::tell_ready, in a session of its own; the old one waits until the mount answers, and exits with 0
+/// then, or else with the new process's exit status.
 Result<int> detach();
 
 }  // namespace kintsugi::mount

@@ -17,7 +17,7 @@ namespace {
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kMaxAddresses = 8;  // so many of a name's addresses a dial tries
+constexpr size_t kMaxAddresses = 8;  // a dial tries at most so many addresses of a name
 
 /// The state that the callbacks of one dial share with its coroutine. They may outlive the coroutine: a lookup in the
 /// system resolver cannot be interrupted, so a dial that runs out of time leaves it behind.

@@ -16,7 +16,8 @@ namespace kintsugi::runtime {
 struct BlockingThread::Shared {
   explicit Shared(asio::io_context& io) : io(io) {}
 
-  std::mutex mutex;  ///< guards what follows, and that `io` is used only until `ended`
+  /// Guards the members below, and makes sure that `io` is used only while `ended` is false.
+  std::mutex mutex;
   std::condition_variable wake;
   std::deque<std::pair<uint64_t, std::function<int()>>> calls;
   bool ended = false;

@@ -1,4 +1,5 @@
-/// One thread for the system calls that io_uring has not: they may take as long as a disk likes, and the event loop goes on.
+/// One thread for the system calls that io_uring has not: they may take as long as a disk likes, and the event loop
+/// goes on.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ namespace asio = boost::asio;
 
 namespace kintsugi::runtime {
 
-/// Calls run one after the other. Belongs to the thread of `io`; its own one begins with the first call. A call that never
-/// returns keeps its thread for ever, and nobody waits for that: what a call uses it owns.
+/// Calls run one after the other. Belongs to the thread of `io`; its own one begins with the first call. A call that
+/// never returns keeps its thread for ever, and nobody waits for that: what a call uses it owns.
 class BlockingThread {
  public:
   explicit BlockingThread(asio::io_context& io);

@@ -11,7 +11,7 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
-constexpr unsigned kStatFields = STATX_INO | STATX_SIZE;  // the device always comes along
+constexpr unsigned kStatFields = STATX_INO | STATX_SIZE;  // the kernel always reports the device as well
 
 }  // namespace
 

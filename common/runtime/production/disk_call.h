@@ -26,13 +26,13 @@ struct DiskCall {
 
   Kind kind;
   int fd = -1;
-  std::byte* data = nullptr;      ///< for kRead and kWrite; kWrite only reads it
-  uint32_t bytes = 0;             ///< for kRead and kWrite
-  uint64_t offset = 0;            ///< for kRead and kWrite; the size for kAllocate
-  const char* path = nullptr;     ///< for kOpen, kRename (from), kUnlink and kStat
-  const char* to_path = nullptr;  ///< for kRename
-  int flags = 0;                  ///< for kOpen; AT_REMOVEDIR or 0 for kUnlink
-  struct statx* found = nullptr;  ///< for kStat, which writes it
+  std::byte* data = nullptr;      ///< kRead and kWrite: the buffer; kWrite only reads it
+  uint32_t bytes = 0;             ///< kRead and kWrite: number of bytes
+  uint64_t offset = 0;            ///< kRead and kWrite: file offset; kAllocate: the size
+  const char* path = nullptr;     ///< kOpen, kUnlink and kStat: the path; kRename: the old path
+  const char* to_path = nullptr;  ///< kRename: the new path
+  int flags = 0;                  ///< kOpen: open(2) flags; kUnlink: AT_REMOVEDIR or 0
+  struct statx* found = nullptr;  ///< kStat: where the result is written
 };
 
 /// Describes the call to the kernel.

@@ -8,7 +8,8 @@
 
 namespace kintsugi::runtime {
 
-/// Places for calls that are with the kernel, and a thread for those that block. Shared by a UringDisk and its open files.
+/// Places for calls that are with the kernel, and a thread for those that block. Shared by a UringDisk and its open
+/// files.
 struct DiskWorker {
   DiskWorker(asio::io_context& io, UringQueue::Limits limits)
       : queue(UringQueue::create(io, limits)), thread(io) {}

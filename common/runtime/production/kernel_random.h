@@ -10,7 +10,7 @@ namespace kintsugi::runtime {
 class KernelRandom final : public Random {
  public:
   KernelRandom();
-  uint64_t next() override;                      ///< xoshiro256++; predictable to who sees its output
+  uint64_t next() override;                      ///< xoshiro256++; whoever sees its output can predict it
   void fill(std::span<std::byte> out) override;  ///< getrandom(2)
 
  private:

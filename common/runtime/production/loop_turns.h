@@ -1,5 +1,5 @@
-/// How long the thread of an event loop runs what has come, before it looks whether something else has: one turn. Whatever
-/// comes meanwhile waits for the end of the turn.
+/// How long the thread of an event loop runs what has come, before it looks whether something else has: one turn.
+/// Whatever comes meanwhile waits for the end of the turn.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ struct epoll_event;
 
 namespace kintsugi::runtime {
 
-/// It belongs to the thread that runs the loop. A turn costs two readings of the clock; the processor's time is read after turns that
-/// took a millisecond, and else once for each millisecond of short ones.
+/// It belongs to the thread that runs the loop. A turn costs two readings of the clock; the processor's time is read
+/// after turns that took a millisecond, and else once for each millisecond of short ones.
 class LoopTurns {
  public:
   /// Upper bounds of the histogram; longer turns are counted in a bucket of their own.
@@ -25,13 +25,13 @@ class LoopTurns {
   static constexpr Duration kLong = 20ms;
 
   struct Totals {
-    std::array<uint64_t, kBounds.size() + 1> turns{};  ///< by processor time
+    std::array<uint64_t, kBounds.size() + 1> turns{};  ///< index: bucket of processor time
     Duration ran{};  ///< processor time of the thread, in turns or looking for events
   };
   const Totals& totals() const { return totals_; }
 
-  /// Called after a turn that took more than kLong of processor time, with the name of the region that ran longest in it (empty: it
-  /// has none).
+  /// Called after a turn that took more than kLong of processor time, with the name of the region that ran longest in
+  /// it (empty: it has none).
   std::function<void(std::string_view ran, Duration processor_time)> on_long = [](std::string_view,
                                                                                   Duration) {};
 
@@ -52,8 +52,8 @@ class LoopTurns {
   void read_processor_time(Duration wall, TimePoint now);
 
   TimePoint began_{};
-  Duration unread_{};  ///< wall time of turns since the processor's time was read
-  Duration read_{};    ///< processor time, when it was read
+  Duration unread_{};  ///< wall time of the turns since the processor time was last read
+  Duration read_{};    ///< processor time at the last reading
   Totals totals_;
 };
 

@@ -11,9 +11,9 @@ namespace kintsugi::runtime {
 /// How long an address may be taken before that is an error.
 inline constexpr std::chrono::milliseconds kAddressPatience{3000};
 
-/// Binds the open acceptor and listens. While the address is in use it is tried again for kAddressPatience: a process that was killed
-/// keeps its sockets until its last disk operation has ended, and the one that follows it is started sooner. Blocks: for the start of a
-/// daemon.
+/// Binds the open acceptor and listens. While the address is in use it is tried again for kAddressPatience: a process
+/// that was killed keeps its sockets until its last disk operation has ended, and the one that follows it is started
+/// sooner. Blocks: for the start of a daemon.
 inline void listen_patiently(boost::asio::ip::tcp::acceptor& acceptor,
                              const boost::asio::ip::tcp::endpoint& address,
                              boost::system::error_code& error) {

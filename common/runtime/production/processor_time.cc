@@ -44,7 +44,7 @@ ProcessorClock::ProcessorClock(fs::path proc)
 SystemFacts ProcessorClock::read(pid_t thread) {
   SystemFacts facts;
   std::map<std::string, ProcessorTimes> living;
-  std::error_code ignored;  // a kernel that says nothing, or a thread that ends just now
+  std::error_code ignored;  // the kernel does not say, or the thread has just ended
   for (fs::directory_iterator entry(proc_ / "self/task", ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
     if (living.size() >= kMostThreads) break;

@@ -21,9 +21,9 @@ namespace kintsugi::runtime {
 /// joined before it is destroyed (run_on() runs a coroutine that does so).
 class ProductionRuntime {
  public:
-  /// `busy_poll`: while `expects_soon` says so, and events do follow one another within about that time, the loop looks for the next
-  /// one for so long before its thread sleeps. To wake a processor that has halted takes longer than many a request, most of all in
-  /// virtual machines. 0: it sleeps at once.
+  /// `busy_poll`: while `expects_soon` says so, and events do follow one another within about that time, the loop
+  /// looks for the next one for so long before its thread sleeps. To wake a processor that has halted takes longer
+  /// than many a request, most of all in virtual machines. 0: it sleeps at once.
   explicit ProductionRuntime(Duration busy_poll = {});
   ProductionRuntime(const ProductionRuntime&) = delete;
   ProductionRuntime& operator=(const ProductionRuntime&) = delete;
@@ -33,7 +33,8 @@ class ProductionRuntime {
   /// The disk of runtime(), which may be told of disks that should have a worker each.
   UringDisk& disk() { return disk_; }
 
-  /// An event is likely to come at once that nobody waits for yet, as the next request of an application. Asked on the loop's thread.
+  /// An event is likely to come at once that nobody waits for yet, as the next request of an application. Asked on the
+  /// loop's thread.
   std::function<bool()> expects_soon = [] { return false; };
 
   /// From its next run() on the loop measures its turns. To be read, and told of long ones, on the loop's thread.
@@ -52,7 +53,8 @@ class ProductionRuntime {
   void wait_until_running() const { running_.wait(false); }
 
  private:
-  /// Runs handlers until stop(), looking for the next one for `busy_poll_` before it sleeps, as long as that is of any use.
+  /// Runs handlers until stop(), looking for the next one for `busy_poll_` before it sleeps, as long as that is of any
+  /// use.
   void run_awake();
 
   const Duration busy_poll_;

@@ -51,7 +51,7 @@ class SteadyClock final : public Clock {
   void sift_down(uint32_t position);
 
   asio::steady_timer timer_;
-  TimePoint armed_for_ = TimePoint::max();  // max: not armed
+  TimePoint armed_for_ = TimePoint::max();  // max(): the timer is not armed
   uint64_t next_sequence_ = 0;
   std::vector<Node> heap_;
   std::vector<Slot> slots_;

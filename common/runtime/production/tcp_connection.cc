@@ -18,23 +18,25 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr size_t kBulkBytes = 64 << 10;             // reads of so much use a low-water mark
-constexpr size_t kMaxLowWaterBytes = 1 << 20;       // 256 KiB costs 15 % more CPU a byte, see runtime_bench
-constexpr double kReadWithinSeconds = 1e-3;         // bytes that have arrived are read this soon
-constexpr size_t kMinReceiveBytes = 128 << 10;      // 1 Gbit/s is no slower with that
-constexpr size_t kMinReceiveSegments = 8;           // with few, the kernels wait for one another
-constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
+constexpr size_t kBulkBytes = 64 << 10;          // reads of at least so many bytes use a low-water mark
+constexpr size_t kMaxLowWaterBytes = 1 << 20;    // 256 KiB costs 15 % more CPU a byte, see runtime_bench
+constexpr double kReadWithinSeconds = 1e-3;      // bytes that have arrived are read within this time
+constexpr size_t kMinReceiveBytes = 128 << 10;   // 1 Gbit/s is no slower with that
+constexpr size_t kMinReceiveSegments = 8;        // with fewer segments, the two kernels wait for each other
+constexpr size_t kBytesBetweenYields = 4 << 20;  // about a millisecond of copying
 constexpr size_t kOperationWeightBytes = 16 << 10;  // a small operation costs about as much as copying this
 
-// A peer that lost its power or its network says nothing: after this long the kernel gives up a connection, whether it is
-// idle or has data under way. Without the last one the kernel sends again for a quarter of an hour. A process that stands
-// still with its window full counts as gone too, and must be given longer than clients wait for a metaserver that pauses.
+// A peer that lost its power or its network says nothing: after this long the kernel gives up a connection, whether it
+// is idle or has data under way. Without the last one the kernel sends again for a quarter of an hour. A process that
+// stands still with its window full counts as gone too, and must be given longer than clients wait for a metaserver
+// that pauses.
 constexpr int kProbeAfterIdleSeconds = 20;
 constexpr int kProbeIntervalSeconds = 5;
 constexpr int kProbes = 4;
 constexpr unsigned kUnacknowledgedMilliseconds = 40'000;
 
-/// Has the kernel find out when the peer is gone. Fails only when the peer has gone already, which the first read reports.
+/// Has the kernel find out when the peer is gone. Fails only when the peer has gone already, which the first read
+/// reports.
 void notice_a_lost_peer(int fd) {
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);

@@ -37,7 +37,7 @@ class TcpConnection final : public Connection {
 
   asio::ip::tcp::socket socket_;
   std::string peer_;
-  bool drained_ = true;  // the last read_some took all there was: trying again at once is in vain
+  bool drained_ = true;  // the last read_some emptied the socket: another attempt at once would find nothing
   size_t low_water_bytes_ = 1;
   size_t bytes_since_yield_ = 0;
 };

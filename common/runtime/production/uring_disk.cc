@@ -206,7 +206,8 @@ asio::awaitable<Result<DiskSpace>> UringDisk::space(std::string path) {
       [path, found] { return statvfs(path.c_str(), found.get()) == 0 ? 0 : -errno; });
   if (result < 0) co_return to_status(result, "measure the filesystem of", path);
   KINTSUGI_CO_ASSIGN(const FileAttributes directory, co_await attributes(path));
-  // Without inodes for new files there is no room, however many blocks are free. Some file systems report no inodes at all.
+  // Without inodes for new files there is no room, however many blocks are free. Some file systems report no inodes at
+  // all.
   const bool no_inodes = found->f_files > 0 && found->f_favail < kFewestInodes;
   co_return DiskSpace{uint64_t{found->f_blocks} * found->f_frsize,
                       no_inodes ? 0 : uint64_t{found->f_bavail} * found->f_frsize,

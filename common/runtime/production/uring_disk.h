@@ -17,8 +17,8 @@ class UringDisk final : public Disk {
   explicit UringDisk(asio::io_context& io);
   ~UringDisk() override;
 
-  /// Gives each of these directories a worker of its own, for everything below it: one that hangs holds up the calls to no
-  /// other. REQUIRES: called once at most, before anything is asked of the disk.
+  /// Gives each of these directories a worker of its own, for everything below it: one that hangs holds up the calls
+  /// to no other. REQUIRES: called once at most, before anything is asked of the disk.
   void separate(const std::vector<std::string>& roots);
 
   asio::awaitable<Result<std::unique_ptr<File>>> open(std::string path, OpenMode mode) override;
@@ -43,7 +43,7 @@ class UringDisk final : public Disk {
   const std::shared_ptr<DiskWorker>& shared_worker_of(const std::string& path) const;
 
   asio::io_context& io_;
-  const std::shared_ptr<DiskWorker> rest_;  ///< for paths that are below no separate root
+  const std::shared_ptr<DiskWorker> rest_;  ///< worker of the paths that lie below no separate root
   std::vector<Separate> separate_;
 };
 

@@ -13,9 +13,10 @@ namespace kintsugi::runtime {
 
 namespace {
 
-constexpr int kMaxAttempts = 16;               // for a call that comes back with EAGAIN or EINTR
-constexpr unsigned kPauseMicroseconds = 2000;  // after EAGAIN
-constexpr size_t kMaxTransferBytes = 1 << 30;  // in one call; the kernel's own limit is just below 2 GiB
+constexpr int kMaxAttempts = 16;               // attempts when a call returns EAGAIN or EINTR
+constexpr unsigned kPauseMicroseconds = 2000;  // pause after EAGAIN
+// Largest transfer of one call; the kernel's own limit is just below 2 GiB.
+constexpr size_t kMaxTransferBytes = 1 << 30;
 
 bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
   return offset % kDiskAlignment == 0 && bytes % kDiskAlignment == 0 &&

@@ -23,10 +23,11 @@ class UringFile final : public File {
   asio::awaitable<Result<uint64_t>> size() override;
 
  private:
-  /// Runs `call` again, a bounded number of times, while the kernel says that it was merely interrupted or short of something.
+  /// Runs `call` again, a bounded number of times, while the kernel says that it was merely interrupted or short of
+  /// something.
   asio::awaitable<int> run(DiskCall call);
-  /// Makes sure that `bytes` fit: the filesystem would take all that is left before it finds that they do not, and starve
-  /// everybody meanwhile.
+  /// Makes sure that `bytes` fit: the filesystem would take all that is left before it finds that they do not, and
+  /// starve everybody meanwhile.
   asio::awaitable<int> check_space(uint64_t bytes);
   Status failure(int negative_errno, std::string_view operation) const;
 

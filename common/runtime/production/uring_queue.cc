@@ -35,7 +35,7 @@ bool UringQueue::set_up_ring(Limits limits) {
   io_uring_params params{};
   params.flags = IORING_SETUP_COOP_TASKRUN;
   int error = io_uring_queue_init_params(limits.in_flight, &ring_, &params);
-  if (error == -EINVAL) {  // before Linux 5.19
+  if (error == -EINVAL) {  // kernels before Linux 5.19 do not know the flag
     params = {};
     error = io_uring_queue_init_params(limits.in_flight, &ring_, &params);
   }
@@ -152,7 +152,9 @@ void UringQueue::shut_down() {
   event_.close(ignored);
   // The kernel may still write into buffers that die after us.
   while (ring_ready_ && free_slots_.size() < slots_.size()) {
-    submit();  // each time: what the kernel refused for a moment is in a slot, but not with it yet
+    // Submits each time: an entry that the kernel refused for a moment occupies its slot, but the kernel does not
+    // have it yet.
+    submit();
     io_uring_cqe* completion = nullptr;
     if (io_uring_wait_cqe(&ring_, &completion) < 0) continue;
     auto slot = static_cast<uint32_t>(completion->user_data);

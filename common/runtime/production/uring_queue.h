@@ -20,16 +20,16 @@ namespace asio = boost::asio;
 
 namespace kintsugi::runtime {
 
-/// At most Limits::in_flight calls are with the kernel; more wait in order. Calls are unordered among each other. The queue
-/// is shared by the disk, its open files, and handlers under way, and belongs to the thread of `io`. REQUIRES:
+/// At most Limits::in_flight calls are with the kernel; more wait in order. Calls are unordered among each other. The
+/// queue is shared by the disk, its open files, and handlers under way, and belongs to the thread of `io`. REQUIRES:
 /// shut_down() is called before its owner lets go of it.
 class UringQueue : public std::enable_shared_from_this<UringQueue> {
  public:
   static constexpr unsigned kMaxInFlight = 256;
   struct Limits {
     unsigned in_flight = kMaxInFlight;
-    /// Threads that the kernel may use for calls that block, of all queues of the loop's thread together; 0: its default,
-    /// which is a few for each processor: as many calls to one disk that hangs stop those to all others.
+    /// Threads that the kernel may use for calls that block, of all queues of the loop's thread together; 0: its
+    /// default, which is a few for each processor: as many calls to one disk that hangs stop those to all others.
     unsigned kernel_threads = 0;
   };
 

@@ -9,7 +9,7 @@ namespace {
 using Request = proto::SetAttributesRequest;
 
 Status not_permitted() {
-  return {Code::kNotPermitted, "may be changed so by its owner only"};
+  return {Code::kNotPermitted, "may be changed in this way by its owner only"};
 }
 
 bool owns(const Caller& caller, const proto::StoredInode& inode) {

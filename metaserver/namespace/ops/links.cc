@@ -15,7 +15,7 @@ struct Going {
   InodeId parent;
   std::string_view name;
   Entry entry;
-  bool is_empty = false;  ///< a directory without entries
+  bool is_empty = false;  ///< the directory has no entries
 };
 
 /// Moves what is about to lose its last name into the trash. False: it is not to be kept, and nothing was changed.

@@ -17,11 +17,12 @@ enum class Kind { kAny, kDirectory, kOther };
 struct Unlink {
   InodeId parent;
   std::string_view name;
-  Kind kind = Kind::kAny;  ///< what must be there
-  bool recursive = false;  ///< a directory goes with all below it: at once for everybody, reclaimed later
+  Kind kind = Kind::kAny;  ///< kind of inode that must have the name
+  /// A directory is removed with its contents: at once for all users; its space is reclaimed later.
+  bool recursive = false;
   /// Says whether somebody has the inode open, so that it must live on.
   std::function<bool(InodeId)> held = [](InodeId) { return false; };
-  int64_t at_ns = 0;  ///< when it was removed; 0, or later than now: now
+  int64_t at_ns = 0;  ///< time of the removal; the current time if 0 or in the future
 };
 /// Removes a name, and the inode with its last one, or moves it into the trash (trash.h). kNotEmpty.
 Status unlink(const Inodes& inodes, Transaction& transaction, const Caller& caller, const Unlink& what,

@@ -9,7 +9,7 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr size_t kMaxTargetBytes = 4095;  ///< of a symbolic link
+inline constexpr size_t kMaxTargetBytes = 4095;  ///< longest target of a symbolic link
 
 /// What an inode is made with.
 struct NewInode {
@@ -17,9 +17,9 @@ struct NewInode {
   uint32_t mode = 0, umask = 0;
   uint64_t device = 0;
   std::string target;
-  std::string policy;  ///< of a file
-  InodeId id;          ///< an id that was reserved; none: the next one
-  int64_t at_ns = 0;   ///< when it was made; 0, or later than now: now
+  std::string policy;  ///< policy of a regular file
+  InodeId id;          ///< an id that was reserved; none: the next free one
+  int64_t at_ns = 0;   ///< time of creation; the current time if 0 or in the future
 };
 
 namespace ops {

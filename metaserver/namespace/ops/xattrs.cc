@@ -37,7 +37,7 @@ Status check_xattr_change(const Transaction& transaction, const Caller& caller, 
                           const proto::StoredInode& inode, const proto::SetXattrRequest& request) {
   const std::string_view name = request.name();
   const bool owner = caller.is_root() || caller.uid == inode.uid();
-  const Status not_permitted{Code::kNotPermitted, "may have its attributes changed by others only"};
+  const Status not_permitted{Code::kNotPermitted, "may not have this attribute changed by this user"};
   switch (space_of(name)) {
     case Space::kUser:
       if (inode.type() != proto::Attributes::FILE && !is_directory(inode)) return not_permitted;
@@ -52,7 +52,7 @@ Status check_xattr_change(const Transaction& transaction, const Caller& caller, 
     case Space::kTrusted: return caller.is_root() ? Status{} : not_permitted;
     case Space::kDefaultList:
       if (!is_directory(inode))
-        return {Code::kAccessDenied, "is no directory and has no default access list"};
+        return {Code::kAccessDenied, "is not a directory and has no default access list"};
       return owner ? Status{} : not_permitted;
     case Space::kAccessList:
       if (inode.type() == proto::Attributes::SYMLINK)

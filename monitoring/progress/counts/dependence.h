@@ -1,4 +1,4 @@
-/// Who of two depends on the other: whoever is ahead waits for who is behind.
+/// Which of two tasks depends on the other: the one that is ahead waits for the one that is behind.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ inline Dependence dependence_of(Order order) {
   return kNoDependence;
 }
 
-/// Calls `compare`, which returns the Dependence of two elements, for all pairs. Of very many elements, it compares each only with those that
-/// nothing before it is behind of: progress is transitive but for odd cases, and the least progressed are what is looked for.
+/// Calls `compare`, which returns the Dependence of two elements, for all pairs. Of very many elements, it compares
+/// each only with those that nothing before it is behind of: progress is transitive but for odd cases, and the least
+/// progressed are what is looked for.
 template <class Compare>
 void compare_all(const std::vector<uint32_t>& elements, const Compare& compare) {
   constexpr size_t kMost = 1'024;

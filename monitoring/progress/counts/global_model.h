@@ -11,7 +11,7 @@ namespace kintsugi::progress {
 
 struct GlobalModel {
   Markov markov;
-  std::vector<uint32_t> entries;  ///< states that tasks begin with
+  std::vector<uint32_t> entries;  ///< states in which tasks begin
 };
 
 class GlobalModelBuilder {
@@ -25,7 +25,7 @@ class GlobalModelBuilder {
 
  private:
   GlobalModel model_;
-  std::set<uint64_t> entries_;  ///< keys
+  std::set<uint64_t> entries_;  ///< keys of the states in which tasks begin
 };
 
 }  // namespace kintsugi::progress

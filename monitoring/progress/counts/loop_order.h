@@ -1,4 +1,5 @@
-/// How tasks inside of loops compare: by iterations, from the outermost loop to the innermost (Mitra 2016, algorithm 2).
+/// How tasks inside of loops compare: by iterations, from the outermost loop to the innermost (Mitra 2016, algorithm
+/// 2).
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,16 @@
 namespace kintsugi::progress {
 
 enum class Order : uint8_t {
-  kNone,         ///< they cannot be compared
-  kFirstWaits,   ///< the first is ahead, and depends on the second
-  kSecondWaits,  ///< the other way round
-  kWeakFirst,    ///< as kFirstWaits, by hop count alone
+  kNone,         ///< the two cannot be compared
+  kFirstWaits,   ///< the first task is ahead, and depends on the second
+  kSecondWaits,  ///< the second task is ahead, and depends on the first
+  kWeakFirst,    ///< like kFirstWaits, but concluded from the hop count alone
   kWeakSecond,
 };
 
-/// Algorithm 2, of two tasks at nodes with counts of their own: the first loop around both whose iterations differ decides, from the outermost in.
-/// When all are equal, our form asks who can reach whom without another iteration, and then counts hops; the text's counts hops at once.
-/// `first_count(from, to)`: how often the first task took that edge.
+/// Algorithm 2, of two tasks at nodes with counts of their own: the first loop around both whose iterations differ
+/// decides, from the outermost in. When all are equal, our form asks who can reach whom without another iteration, and
+/// then counts hops; the text's counts hops at once. `first_count(from, to)`: how often the first task took that edge.
 class LoopOrder {
  public:
   /// `loops` as from natural_loops or merged_circuits; the parameters outlive this.
@@ -48,7 +49,7 @@ class LoopOrder {
   const Successors& graph_;
   const std::vector<Loop>& loops_;
   const bool text_form_;
-  std::vector<std::vector<uint32_t>> loops_of_;  ///< by node, outermost first
+  std::vector<std::vector<uint32_t>> loops_of_;  ///< index: node; its loops, outermost first
 };
 
 }  // namespace kintsugi::progress

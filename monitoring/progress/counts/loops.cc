@@ -33,7 +33,8 @@ std::vector<uint32_t> body_of(const Successors& predecessors, uint32_t entry,
   return body;
 }
 
-/// Cycles without an entry that dominates them: once the backedges of the natural loops are gone, whatever is still strongly connected.
+/// Cycles without an entry that dominates them: once the backedges of the natural loops are gone, whatever is still
+/// strongly connected.
 void add_irreducible(const Successors& graph, const std::set<std::pair<uint32_t, uint32_t>>& backedges,
                      std::vector<Loop>& loops) {
   Successors rest(graph.size());

@@ -1,4 +1,5 @@
-/// Loops of a control flow graph: natural ones from dominators, one for each entry, whatever the number of ways through it.
+/// Loops of a control flow graph: natural ones from dominators, one for each entry, whatever the number of ways
+/// through it.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,11 @@ namespace kintsugi::progress {
 
 struct Loop {
   uint32_t entry = 0;
-  std::vector<uint32_t> nodes;                           ///< in ascending order
-  std::vector<std::pair<uint32_t, uint32_t>> backedges;  ///< whose counts together are its iterations
-  bool irreducible = false;  ///< several entries, none of which dominates the others: counts are less certain
+  std::vector<uint32_t> nodes;  ///< ascending
+  /// The sum of their counts is the number of iterations.
+  std::vector<std::pair<uint32_t, uint32_t>> backedges;
+  /// The loop has several entries, none of which dominates the others: counts are less certain.
+  bool irreducible = false;
 
   bool contains(uint32_t node) const;
 };

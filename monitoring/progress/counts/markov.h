@@ -17,7 +17,7 @@ class Markov {
 
   /// The index of a state, which is added when it is new; kNone when there are too many.
   uint32_t add_state(uint64_t key);
-  uint32_t find(uint64_t key) const;  ///< kNone: unknown
+  uint32_t find(uint64_t key) const;  ///< kNone: the key is unknown
   uint64_t key(uint32_t state) const { return keys_[state]; }
   size_t size() const { return keys_.size(); }
 

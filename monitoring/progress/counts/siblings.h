@@ -1,4 +1,4 @@
-/// Who is behind among tasks of one role that work for the same parent, by the counts of their loops.
+/// Which task is behind among tasks of one role that work for the same parent, by the counts of their loops.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline auto counter(const Standing& task, const Markov& markov) {
 Order order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
                         const LoopOrder& order);
 
-/// Those that are not ahead of another, in ascending order.
+/// The tasks that are not ahead of another, in ascending order.
 std::vector<uint32_t> least_progressed_siblings(const std::vector<Standing>& siblings,
                                                 const GlobalModel& model);
 

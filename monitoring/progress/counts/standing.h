@@ -15,14 +15,14 @@ struct Standing {
     double times;
   };
 
-  uint32_t task = 0;   ///< index in OpenTasks
-  uint64_t state = 0;  ///< key
+  uint32_t task = 0;   ///< index into OpenTasks
+  uint64_t state = 0;  ///< key of the state
   uint64_t trace = 0;
   std::string role;
   double progress = 0;
-  bool waits_for_others = false;  ///< by the kind of its wait
-  std::vector<Count>
-      counts;  ///< its own transitions, sorted by seal(); empty: there were too many for its table
+  bool waits_for_others = false;  ///< true for kinds of waits that another task ends
+  /// Transitions of this task, sorted by seal(); empty: there were too many for its table.
+  std::vector<Count> counts;
 
   void add(uint64_t from, uint64_t to, double times) { counts.push_back({from, to, times}); }
   void seal();

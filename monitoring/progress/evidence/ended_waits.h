@@ -1,5 +1,5 @@
-/// Waits that ended without what they waited for: a chain survives deadlines and retries by them, and a call of which nothing was heard says
-/// something of the link to its callee.
+/// Waits that ended without what they waited for: a chain survives deadlines and retries by them, and a call of which
+/// nothing was heard says something of the link to its callee.
 #pragma once
 
 #include <map>
@@ -20,9 +20,10 @@ struct EndedWait {
   std::string file, function;
   uint32_t line = 0, outcome = 0;
   TimePoint ended{};
-  uint64_t callee = 0;         ///< process; 0: nobody who was there when the call was made is known
-  bool heard = false;          ///< the callee has shown a task for it
-  bool others_served = false;  ///< while it lasted the callee began to serve requests
+  /// Process id; 0: no process is known that was there when the call was made.
+  uint64_t callee = 0;
+  bool heard = false;          ///< the callee has shown a task for the call
+  bool others_served = false;  ///< the callee began to serve other requests during the call
 
   TimePoint made() const;
 };
@@ -34,14 +35,15 @@ class EndedWaits {
   static constexpr size_t kMaxHeard = 65'536;
   static constexpr Duration kRemember = 60s;
 
-  /// Takes in what ended, and what callees show; forgets what ended longer than kRemember ago. `movement` has seen the snapshot.
+  /// Takes in what ended, and what callees show; forgets what ended longer than kRemember ago. `movement` has seen the
+  /// snapshot.
   void observe(const OpenTasks& tasks, const Movement& movement);
 
-  using Key = std::tuple<uint64_t, uint64_t, uint64_t>;  ///< process, span and target's span
+  using Key = std::tuple<uint64_t, uint64_t, uint64_t>;  ///< (process, span, span of the target)
   const std::map<Key, EndedWait>& all() const { return ended_; }
 
-  /// A call that was given up just now after a while: its callee has shown nothing of it, nothing else was heard between the two since it was made, and
-  /// neither process stood still as a whole meanwhile.
+  /// A call that was given up just now after a while: its callee has shown nothing of it, nothing else was heard
+  /// between the two since it was made, and neither process stood still as a whole meanwhile.
   bool is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const;
 
  private:
@@ -51,12 +53,12 @@ class EndedWaits {
             const Movement& movement);
 
   std::map<Key, EndedWait> ended_;
-  std::map<uint64_t, TimePoint>
-      heard_;  ///< spans of calls that callees had tasks for, and when they did last
+  /// Key: span of a call for which a callee had a task; value: when it last did.
+  std::map<uint64_t, TimePoint> heard_;
   /// By caller and callee: when the last of the caller's calls began that the callee has shown a task for.
   std::map<std::pair<uint64_t, uint64_t>, TimePoint> heard_by_;
-  std::map<uint64_t, TimePoint>
-      unwell_;  ///< processes that were silent or held by running code, and when last
+  /// Key: process that was silent or held by running code; value: when it last was.
+  std::map<uint64_t, TimePoint> unwell_;
 };
 
 }  // namespace kintsugi::progress

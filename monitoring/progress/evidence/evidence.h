@@ -24,7 +24,7 @@ class Evidence {
 
   Sojourns sojourns_;
   TimePoint sojourns_made_{};
-  size_t sojourns_of_ = 0;  ///< processes
+  size_t sojourns_of_ = 0;  ///< number of processes whose sojourns are included
   Movement movement_;
   EndedWaits ended_;
   ProcessorShares shares_;

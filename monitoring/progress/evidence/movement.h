@@ -1,4 +1,5 @@
-/// When something last moved at a process: between it and a peer or a device, and in what it serves. From counters that reports hold.
+/// When something last moved at a process: between it and a peer or a device, and in what it serves. From counters
+/// that reports hold.
 #pragma once
 
 #include <map>
@@ -19,7 +20,8 @@ class Movement {
 
   void observe(const model::Snapshot& snapshot);
 
-  /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything about it.
+  /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything
+  /// about it.
   std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
   /// True when a change was seen, and not long ago.
   bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
@@ -41,14 +43,14 @@ class Movement {
       TimePoint told{};
     };
     std::map<std::string, Role> roles;
-    std::optional<TimePoint> grew_since;  ///< a count has grown after this
+    std::optional<TimePoint> grew_since;  ///< a count has grown since this time
   };
 
   void count(const model::ProcessView& view);
   void count_served(const model::ProcessView& view);
 
   std::map<std::pair<uint64_t, std::string>, Counter> counters_;
-  std::map<uint64_t, Served> served_;  ///< by process; of those in the last snapshot
+  std::map<uint64_t, Served> served_;  ///< key: process id; only processes of the last snapshot
 };
 
 }  // namespace kintsugi::progress

@@ -6,11 +6,11 @@
 namespace kintsugi::progress {
 namespace {
 
-/// A task that goes round among few states without progress, such as one that sends empty frames to keep a stream open, stands
-/// still although each of its waits is short; what goes round for so long makes no progress.
+/// A task that goes round among few states without progress, such as one that sends empty frames to keep a stream
+/// open, stands still although each of its waits is short; what goes round for so long makes no progress.
 constexpr Duration kLongestRound = 12s;
-/// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that it has heard.
-/// Reports of the two are up to a second apart.
+/// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that
+/// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
 const std::vector<uint32_t> kNobody;
 
@@ -55,7 +55,7 @@ void OpenTasks::add_process(uint32_t index) {
     if (!is_new && snapshot_.processes[at->second]->arrived() < view.arrived())
       at->second = static_cast<int>(index);
   }
-  if (view.last().last()) return;  // it has ended: nothing is open there
+  if (view.last().last()) return;  // the process has ended: nothing is open there
 
   std::unordered_map<uint32_t, uint32_t> by_number;
   for (const proto::SightLive& record : view.last().live()) {
@@ -86,10 +86,11 @@ bool OpenTasks::is_stalled(const OpenTask& task, const Sojourns& sojourns) const
   const proto::SightLive& top = task.top();
   if (top.wait() == proto::WAIT_IDLE) return false;
   const ProcessState& process = processes_[task.process];
-  if (process.silent || process.spinning) return true;  // nothing in it can go on
+  if (process.silent || process.spinning) return true;  // nothing in this process can continue
   if (top.wait() == proto::WAIT_TIMER) return false;
   const Duration limit = sojourns.limit(state_key(*snapshot_.processes[task.process], top.state()));
-  // While code holds the event loop nothing of the process can move: it will be said to run before anything in it is said to stand still.
+  // While code holds the event loop nothing of the process can move: it will be said to run before anything in it is
+  // said to stand still.
   const auto held = duration_of(snapshot_.processes[task.process]->last().loop().stalled_ns());
   if (task.still - held < limit) return false;
   if (duration_of(top.age_ns()) >= limit) return true;

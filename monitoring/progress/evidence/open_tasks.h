@@ -20,19 +20,20 @@ inline constexpr Duration kLoopStall = 2s;
 struct OpenTask {
   uint32_t process = 0;                          ///< index in Snapshot::processes
   std::vector<const proto::SightLive*> records;  ///< outermost first; never empty
-  Duration still{};                              ///< since anything in it moved
-  bool stalled = false;                          ///< for longer than its state usually lasts
+  Duration still{};                              ///< time since anything in the task moved
+  bool stalled = false;                          ///< it has not moved for longer than its state usually lasts
 
   const proto::SightLive& root() const { return *records.front(); }
-  const proto::SightLive& top() const { return *records.back(); }  ///< where it stands
+  /// The region or wait in which the task stands.
+  const proto::SightLive& top() const { return *records.back(); }
   uint64_t trace() const { return root().trace(); }
 };
 
 /// What the processes are like, by index in Snapshot::processes.
 struct ProcessState {
-  bool silent = false;    ///< nothing has been heard from it for too long
-  bool spinning = false;  ///< its event loop is held by running code
-  bool complete = false;  ///< its last report held everything that is open
+  bool silent = false;    ///< no report has come for too long
+  bool spinning = false;  ///< running code blocks its event loop
+  bool complete = false;  ///< its latest report listed everything that is open
 };
 
 /// A process may report anything: an age that no clock holds is a long one.
@@ -62,7 +63,8 @@ class OpenTasks {
   const std::vector<uint32_t>& begun_by(uint64_t span) const;
   /// Tasks that have a record with this span open.
   const std::vector<uint32_t>& holding(uint64_t span) const;
-  /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he does something else.
+  /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he
+  /// does something else.
   const std::vector<uint32_t>& at_stream(uint64_t span) const;
   const std::vector<uint32_t>& of_trace(uint64_t trace) const;
   /// By address; -1: nobody who is called there has reported.

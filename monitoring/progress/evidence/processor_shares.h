@@ -1,7 +1,8 @@
-/// How much of the time the processes of a cluster could have run and had no processor: what tells a slow process from one on a machine that is
-/// short of processor.
+/// How much of the time the processes of a cluster could have run and had no processor: what tells a slow process from
+/// one on a machine that is short of processor.
 ///
-/// Reports bring totals of the operating system, each second; here they become shares of a stretch of time. Processes that do not tell them have none.
+/// Reports bring totals of the operating system, each second; here they become shares of a stretch of time. Processes
+/// that do not tell them have none.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace kintsugi::progress {
 
 class ProcessorShares {
  public:
-  static constexpr size_t kSamples = 64;  ///< of a process, a second apart
+  static constexpr size_t kSamples = 64;  ///< samples of one process, one second apart
   /// A process suffers when it waited for a processor for this share of the time that it had something to do,
   static constexpr double kSuffers = 0.25;
   /// and for this share of all time.
@@ -24,9 +25,9 @@ class ProcessorShares {
 
   struct Share {
     bool known = false;
-    double ran = 0, delayed = 0;  ///< of the event loop's thread, in seconds of each second
-    double all_delayed = 0;       ///< of all threads of the process; may be above 1
-    double pressure = 0;          ///< of the machine: somebody waited for a processor
+    double ran = 0, delayed = 0;  ///< event loop's thread: seconds of each second
+    double all_delayed = 0;       ///< all threads of the process together; may exceed 1
+    double pressure = 0;  ///< seconds of each second in which some task of the machine waited for a processor
 
     /// The delay against the time that it had something to do.
     double of_busy() const { return ran + delayed > 0 ? delayed / (ran + delayed) : 0; }

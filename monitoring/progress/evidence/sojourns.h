@@ -33,8 +33,8 @@ class Sojourns {
 
   struct Rarity {
     uint64_t sojourns = 0;   ///< n
-    uint64_t as_long = 0;    ///< k of them lasted as long as `age`, or may have
-    double probability = 0;  ///< 1 - (k+1)/(n+2): that this sojourn is none of the usual ones
+    uint64_t as_long = 0;    ///< how many of them lasted as long as `age`, or may have: k
+    double probability = 0;  ///< 1 - (k+1)/(n+2): probability that this sojourn is unusual
     double surprise = 0;     ///< -log2((k+1)/(n+2))
   };
   Rarity rarity(uint64_t key, Duration age) const;
@@ -42,7 +42,7 @@ class Sojourns {
  private:
   struct Total {
     uint64_t count = 0;
-    double sum = 0, sum_sq = 0;  ///< of log2(ns)
+    double sum = 0, sum_sq = 0;  ///< sums of log2(ns) and of its square
     std::array<uint64_t, kOctaves> octaves{};
   };
   Total* total_of(uint64_t key);

@@ -13,7 +13,8 @@ namespace {
 using proto::Verdict;
 
 constexpr int kMostNames = 16;
-/// Of the time somebody on the machine waited for a processor: more is a machine that is short of it beyond doubt, less is none that one would call so.
+/// Of the time somebody on the machine waited for a processor: more is a machine that is short of it beyond doubt,
+/// less is none that one would call so.
 constexpr double kCertainPressure = 0.5, kLeastPressure = 0.1;
 
 /// Times what the lack of a processor does to others of a machine.
@@ -24,7 +25,7 @@ struct Sufferer {
   ProcessorShares::Share share;
 };
 
-/// Those of a machine, who suffers most first.
+/// The processes of a machine that suffer, worst first.
 std::vector<Sufferer> sufferers(const std::string& machine, TimePoint since, const ProcessorShares& shares,
                                 const std::map<uint64_t, const model::ProcessView*>& views) {
   std::vector<Sufferer> found;
@@ -65,7 +66,7 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
   std::map<uint64_t, const model::ProcessView*> views;
   for (const auto& view : snapshot.processes)
     views[view->process()] = view.get();
-  std::map<std::string, StarvedProcess> worst;  // by machine
+  std::map<std::string, StarvedProcess> worst;  // key: machine
   for (const StarvedProcess& process : starved) {
     const auto [known, is_new] = worst.emplace(shares.machine_of(process.process), process);
     if (is_new) continue;

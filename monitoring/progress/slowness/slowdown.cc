@@ -118,20 +118,22 @@ Slowdowns::Blames Slowdowns::blames(const model::Snapshot& snapshot, const Proce
     for (const auto& [node, waits] : waits_for) {
       Blame& blame = blames[node];
       blame.waiting += waits.waiting;
-      const double late = std::min(waits.excess, delayed * std::max(1.0, waits.waiting));
-      blame.late += late;
-      if (late <= blame.latest) continue;
-      blame.latest = late;
-      blame.latest_waiter = view->process();
+      const double starved = std::min(waits.excess, delayed * std::max(1.0, waits.waiting));
+      blame.starved += starved;
+      if (starved <= blame.most_starved) continue;
+      blame.most_starved = starved;
+      blame.most_starved_waiter = view->process();
     }
   }
   return blames;
 }
 
-/// What the target's lack of a processor may account for: while it could have run and did not, all that were waiting waited longer, one at least.
+/// What the target's lack of a processor may account for: while it could have run and did not, all that were waiting
+/// waited longer, one at least.
 double Slowdowns::own_delay(const Node& node, const Blame& blame, const ProcessorShares& shares) {
   const ProcessorShares::Share share = shares.since(node.first, blame.window_began);
-  const bool has_thread = node.second == kStoreName;  // of its own, which is one of the others of the process
+  // The store's thread is one of the other threads of the process.
+  const bool has_thread = node.second == kStoreName;
   const double delayed = has_thread            ? std::max(0.0, share.all_delayed - share.delayed)
                          : node.second.empty() ? share.delayed
                                                : 0;
@@ -198,14 +200,15 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
     const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
     if (remaining < kLeastBlame || blame.factor < kFactor || median(peers) >= kPeersFactor) continue;
     const double own = own_delay(node, blame, shares);
-    const double excused = std::min(blame.in, own + blame.late);
+    const double excused = std::min(blame.in, own + blame.starved);
     const double factor = 1 + (blame.factor - 1) * (blame.in - excused) / blame.in;
     if (remaining - excused < kLeastBlame || factor < kFactor) {
       if (starved_.count(node, blame.told, starved) >= kWindows)
-        short_of_processor.push_back({.process = own >= blame.latest ? node.first : blame.latest_waiter,
-                                      .waited_too_long = blame.in,
-                                      .excused = excused,
-                                      .since = snapshot.taken - kRound * starved.windows[node]});
+        short_of_processor.push_back(
+            {.process = own >= blame.most_starved ? node.first : blame.most_starved_waiter,
+             .waited_too_long = blame.in,
+             .excused = excused,
+             .since = snapshot.taken - kRound * starved.windows[node]});
       continue;
     }
     const int windows = slow_.count(node, blame.told, slow);

@@ -1,11 +1,14 @@
-/// What goes on, but slower than it did: who makes others wait longer than usual, and does not wait longer for somebody else himself.
+/// What goes on, but slower than it did: who makes others wait longer than usual, and does not wait longer for
+/// somebody else himself.
 ///
-/// Processes report how long they waited in all, by state and target. The growth between two such reports is a window. What a wait took
-/// on average there, beyond the usual of earlier windows, is blamed on its target; a process hands on what it waited too long itself.
+/// Processes report how long they waited in all, by state and target. The growth between two such reports is a window.
+/// What a wait took on average there, beyond the usual of earlier windows, is blamed on its target; a process hands on
+/// what it waited too long itself.
 ///
-/// Time in which a process could have run, and had no processor, is nobody's fault in the cluster: of the target it delays each answer that is under way
-/// meanwhile, of who waits it delays that an answer which has come is seen. What such time may account for is taken off the blame; and where nothing
-/// is left that would be slow, the machine is told instead (short_machines.h).
+/// Time in which a process could have run, and had no processor, is nobody's fault in the cluster: of the target it
+/// delays each answer that is under way meanwhile, of who waits it delays that an answer which has come is seen. What
+/// such time may account for is taken off the blame; and where nothing is left that would be slow, the machine is told
+/// instead (short_machines.h).
 #pragma once
 
 #include <cstdint>
@@ -24,16 +27,17 @@ namespace kintsugi::progress {
 class Slowdowns {
  public:
   static constexpr size_t kReference = 60;      ///< windows
-  static constexpr size_t kLeastReference = 6;  ///< windows, before anything is usual
-  static constexpr uint64_t kLeastWaits = 5;    ///< in a window, to count
+  static constexpr size_t kLeastReference = 6;  ///< windows needed before anything counts as usual
+  static constexpr uint64_t kLeastWaits = 5;    ///< waits in a window that are needed to judge it
   static constexpr size_t kMaxWaits = 65'536;
-  static constexpr double kFactor = 3;         ///< of the usual, that is slow
-  static constexpr double kPeersFactor = 2;    ///< when most of its kind are that slow, it is the load
-  static constexpr double kLeastBlame = 0.05;  ///< seconds waited too long in each second
-  static constexpr int kWindows = 3;           ///< in a row
+  static constexpr double kFactor = 3;  ///< slow: a multiple of the usual
+  /// If most of its kind are slower by this factor, the cause is the load.
+  static constexpr double kPeersFactor = 2;
+  static constexpr double kLeastBlame = 0.05;  ///< excess waiting time that is needed: seconds in each second
+  static constexpr int kWindows = 3;           ///< successive windows that are needed for a verdict
 
-  /// Takes in what is new, and returns SLOW verdicts for what has been slow for kWindows windows, and HOST or RESOURCE ones for what would have been,
-  /// if it had not lacked a processor.
+  /// Takes in what is new, and returns SLOW verdicts for what has been slow for kWindows windows, and HOST or RESOURCE
+  /// ones for what would have been, if it had not lacked a processor.
   std::vector<proto::Verdict> update(const model::Snapshot& snapshot, const ProcessorShares& shares);
 
  private:
@@ -41,42 +45,42 @@ class Slowdowns {
     uint64_t count = 0, ns = 0;
   };
   struct Usual {
-    std::deque<double> means;  ///< ns a wait, of earlier windows
-    uint64_t count = 0;        ///< of the last window
+    std::deque<double> means;  ///< mean nanoseconds of a wait in earlier windows
+    uint64_t count = 0;        ///< waits in the latest window
     double mean = 0, usual = 0;
-    double excess = 0;  ///< seconds waited too long in a second; 0: nothing is known
+    double excess = 0;  ///< excess waiting time in seconds of each second; 0: unknown
     bool fresh = false;
   };
   struct Process {
-    std::map<std::pair<uint32_t, std::string>, Total> totals;  ///< by state and target
+    std::map<std::pair<uint32_t, std::string>, Total> totals;  ///< key: (state, target)
     std::map<std::pair<uint32_t, std::string>, Usual> waits;
     TimePoint since{}, window_began{};
     bool known = false;
   };
   struct Blame {
     double in = 0, out = 0, factor = 1;
-    double waiting = 0;          ///< how many wait for it at a time, on average
-    double late = 0;             ///< of `in`, what those who wait may have lacked a processor for
-    double latest = 0;           ///< the most of one of them, which is
-    uint64_t latest_waiter = 0;  ///< this one
-    TimePoint window_began{};    ///< the earliest one that counts here
-    double worst = 0;            ///< of one kind of wait
-    TimePoint told{};            ///< when the newest window came that counts here
+    double waiting = 0;       ///< mean number of tasks that wait for it
+    double starved = 0;       ///< part of `in` that a lack of processor of the waiting tasks may explain
+    double most_starved = 0;  ///< largest contribution of one process to `starved`
+    uint64_t most_starved_waiter = 0;  ///< the process with that contribution
+    TimePoint window_began{};          ///< start of the earliest window that counts here
+    double worst = 0;                  ///< largest excess of a single kind of wait
+    TimePoint told{};                  ///< arrival of the newest window that counts here
     uint64_t waiter = 0;
     uint32_t state = 0;
     size_t waiters = 0;
   };
-  using Node = std::pair<uint64_t, std::string>;  ///< a process; with a name: its device
+  using Node = std::pair<uint64_t, std::string>;  ///< a process; with a name: a device of it
   /// How many windows in a row something has held.
   struct Rounds {
     std::map<Node, int> windows;
-    std::map<Node, TimePoint> judged;  ///< the newest window that was counted
+    std::map<Node, TimePoint> judged;  ///< the newest window that has been counted
     /// Counts one more in `next`, unless it was counted already: however long it is the newest that there is.
     int count(const Node& node, TimePoint told, Rounds& next) const;
   };
 
   using Blames = std::map<Node, Blame>;
-  using Views = std::map<uint64_t, const model::ProcessView*>;  ///< by process
+  using Views = std::map<uint64_t, const model::ProcessView*>;  ///< key: process id
 
   void take_window(const model::ProcessView& view, TimePoint now);
   Blames blames(const model::Snapshot& snapshot, const ProcessorShares& shares) const;

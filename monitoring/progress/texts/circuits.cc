@@ -75,9 +75,9 @@ class CircuitSearch {
   const Successors& graph_;
   const size_t limit_;
   uint32_t start_ = 0;
-  Components components_;  ///< of the nodes from the start on
+  Components components_;  ///< components of the nodes from start_ on
   std::vector<bool> blocked_;
-  std::vector<std::set<uint32_t>> blocking_;  ///< by node: those that are free again when it is
+  std::vector<std::set<uint32_t>> blocking_;  ///< index: node; the nodes that become free when it does
   std::vector<uint32_t> path_;
   std::vector<std::vector<uint32_t>> found_;
 };

@@ -9,12 +9,13 @@
 namespace kintsugi::progress {
 
 enum class Method : uint8_t {
-  kTargetsHidden,  ///< ours, as if no wait said what it waits for
-  kProdometer,     ///< counts of loops, and the table of dependences where there is no common loop
-  kAutomaDeD,      ///< path probabilities from each task's own model, sums over simple paths (DIST)
-  kAutomaDeDSemi,  ///< the same from one global model (SEMI-DIST)
-  kOldestSpan,     ///< whatever is open for longest
-  kSilence,        ///< missing reports and heartbeats alone
+  kTargetsHidden,  ///< our method, as if no wait named its target
+  kProdometer,     ///< loop counts, and the table of dependences where there is no common loop
+  /// Path probabilities from each task's own model, summed over simple paths (DIST).
+  kAutomaDeD,
+  kAutomaDeDSemi,  ///< like kAutomaDeD, from one global model (SEMI-DIST)
+  kOldestSpan,     ///< blames what has been open for longest
+  kSilence,        ///< only missing reports and heartbeats count
 };
 
 class Comparison {

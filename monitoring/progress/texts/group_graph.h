@@ -15,8 +15,8 @@ using DependenceGraph = Successors;
 /// Elements without dependences: the least progressed.
 std::vector<uint32_t> least_progressed(const DependenceGraph& graph);
 
-/// Tasks that nothing tells apart: the same state and the same counts of the loops around it. Null: loops are not looked at.
-/// `by_trace`: only of one operation.
+/// Tasks that nothing tells apart: the same state and the same counts of the loops around it. Null: loops are not
+/// looked at. `by_trace`: only of one operation.
 std::vector<std::vector<uint32_t>> groups_of(const std::vector<Standing>& standing, const GlobalModel& model,
                                              const std::vector<Loop>* loops, bool by_trace);
 

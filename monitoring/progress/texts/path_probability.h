@@ -1,4 +1,4 @@
-/// Who depends on whom by the probabilities of going from one state to the other (Laguna et al. 2015, table 1).
+/// Dependences between tasks by the probabilities of going from one state to the other (Laguna et al. 2015, table 1).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ Dependence dependence(double forward, double backward, double epsilon);
 /// Prodometer's rule outside of loops: the higher of the two decides.
 Dependence higher_decides(double forward, double backward);
 
-/// The probability of ever coming to `to` from `from`: the chain with `to` absorbing, solved on the states that can reach it.
+/// The probability of ever coming to `to` from `from`: the chain with `to` absorbing, solved on the states that can
+/// reach it.
 class HittingProbability {
  public:
   explicit HittingProbability(const Markov& model) : model_(model) {}
@@ -25,7 +26,7 @@ class HittingProbability {
   const std::vector<double>& towards(uint32_t to) const;
 
   const Markov& model_;
-  mutable std::map<uint32_t, std::vector<double>> known_;  ///< by target
+  mutable std::map<uint32_t, std::vector<double>> known_;  ///< key: target
 };
 
 /// The text's baseline: the sum over simple paths, by depth first search that ends after `limit` calls.

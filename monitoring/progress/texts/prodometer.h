@@ -1,5 +1,5 @@
-/// Prodometer (Mitra 2016, algorithms 1 and 2): tasks are ordered by the loops in which they are. A baseline that the campaign holds
-/// beside our verdicts, on the same snapshots.
+/// Prodometer (Mitra 2016, algorithms 1 and 2): tasks are ordered by the loops in which they are. A baseline that the
+/// campaign holds beside our verdicts, on the same snapshots.
 #pragma once
 
 #include "monitoring/progress/texts/group_graph.h"

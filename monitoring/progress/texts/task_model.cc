@@ -9,7 +9,8 @@
 namespace kintsugi::progress {
 namespace {
 
-/// The counts of all tasks together. Most tasks have the same transitions, and are added up without looking any of them up.
+/// The counts of all tasks together. Most tasks have the same transitions, and are added up without looking any of
+/// them up.
 std::vector<Standing::Count> sum_of(const std::vector<Standing>& standing) {
   std::vector<Standing::Count> usual;
   std::map<std::pair<uint64_t, uint64_t>, double> others;
@@ -35,13 +36,13 @@ std::vector<Standing::Count> sum_of(const std::vector<Standing>& standing) {
 /// States that tasks of a role begin and end with, and from where they are called.
 struct RoleEnds {
   std::set<uint64_t> entries, exits;
-  std::set<uint64_t> callers;  ///< role paths of regions, in whatever process
+  std::set<uint64_t> callers;  ///< role paths of calling regions, in any process
 };
 
 void join_calls_of(const OpenTasks& tasks, Markov& markov) {
   std::map<std::string, RoleEnds> roles;
-  std::unordered_map<uint64_t, uint64_t> role_path_of;  // by path
-  std::map<uint64_t, std::set<uint64_t>> waits_of;      // states that wait for an answer, by role path
+  std::unordered_map<uint64_t, uint64_t> role_path_of;  // key: path
+  std::map<uint64_t, std::set<uint64_t>> waits_of;      // key: role path; the states that wait for an answer
   for (const auto& view : tasks.snapshot().processes)
     for (const auto& [id, path] : view->paths())
       role_path_of[id] = path.role_path();
@@ -61,7 +62,7 @@ void join_calls_of(const OpenTasks& tasks, Markov& markov) {
     for (const auto& [id, state] : view->states())
       if (waits_for_others(state.wait())) waits_of[state.role_path()].insert(state_key(*view, id));
   }
-  std::map<uint64_t, std::vector<uint64_t>> before;  // by state
+  std::map<uint64_t, std::vector<uint64_t>> before;  // key: state; its predecessors
   for (uint32_t from = 0; from < markov.size(); from++)
     for (const uint32_t to : markov.successors()[from])
       before[markov.key(to)].push_back(markov.key(from));

@@ -8,10 +8,10 @@
 
 namespace kintsugi::progress {
 
-/// `join_calls`: the callee runs between what its caller did before the call and the caller's wait for the answer, by the calling contexts
-/// of the dictionaries: so states of different roles can be compared.
+/// `join_calls`: the callee runs between what its caller did before the call and the caller's wait for the answer, by
+/// the calling contexts of the dictionaries: so states of different roles can be compared.
 GlobalModel global_model(const OpenTasks& tasks, const std::vector<Standing>& standing, bool join_calls);
-/// Of the tasks' own transitions alone.
+/// A model of the tasks' own transitions alone.
 GlobalModel global_model(const std::vector<Standing>& standing);
 
 }  // namespace kintsugi::progress

@@ -7,8 +7,8 @@
 
 namespace kintsugi::progress {
 
-/// Our form: natural loops and hitting probabilities, tasks of one operation only; who waits for others by the kind of its wait never comes
-/// before one that waits for nobody.
+/// Our form: natural loops and hitting probabilities, tasks of one operation only; who waits for others by the kind of
+/// its wait never comes before one that waits for nobody.
 DependenceGraph without_targets(const std::vector<Standing>& standing, const GlobalModel& model);
 
 }  // namespace kintsugi::progress

@@ -11,14 +11,14 @@ namespace {
 constexpr size_t kLongestChain = 64;
 constexpr uint32_t kNone = ~0u;
 
-/// Of a way to the culprit.
+/// One step on a path to the culprit.
 struct Step {
   uint32_t towards = kNone;
   uint32_t distance = 0;
 };
 
 struct Reversed {
-  std::vector<std::vector<WaitEdge>> edges;  ///< `to` is who waits
+  std::vector<std::vector<WaitEdge>> edges;  ///< reversed: `to` is the waiting vertex
 
   explicit Reversed(const WaitGraph& graph) : edges(graph.vertices().size()) {
     for (uint32_t from = 0; from < graph.edges().size(); from++)
@@ -72,8 +72,8 @@ class Finder {
   }
   uint64_t age(uint32_t v) const { return is_task(v) ? tasks_[v].top().age_ns() : 0; }
 
-  /// Where it stands still: of those that wait for a device or a link itself, the one that has waited longest. Of a running process what
-  /// its loop touched last stands in the report.
+  /// Where it stands still: of those that wait for a device or a link itself, the one that has waited longest. Of a
+  /// running process what its loop touched last stands in the report.
   uint32_t blamed(const Culprit& culprit) const {
     const uint32_t first = culprit.members.front();
     const Place place = graph_.vertices()[first].place;
@@ -107,7 +107,8 @@ class Finder {
   /// Everybody who waits for it, by how they do: breadth first, against the edges.
   void reach(Culprit& culprit) {
     std::map<uint32_t, Step> next;
-    std::set<uint32_t> firm, certain;  ///< that wait by firm or weak edges alone, and by firm ones
+    /// `firm` reach the culprit by firm or weak edges alone, `certain` by firm edges alone.
+    std::set<uint32_t> firm, certain;
     std::vector<uint32_t> queue;
     for (const uint32_t member : culprit.members) {
       next[member] = {kNone, 0};
@@ -175,7 +176,7 @@ class Finder {
   void chain(Culprit& culprit, const std::map<uint32_t, Step>& next, uint32_t from) {
     for (uint32_t v = from; v != kNone && culprit.chain.size() < kLongestChain; v = next.at(v).towards)
       culprit.chain.push_back(v);
-    if (culprit.knot) {  // once round
+    if (culprit.knot) {  // the chain goes once around the knot
       for (const uint32_t member : culprit.members)
         if (std::find(culprit.chain.begin(), culprit.chain.end(), member) == culprit.chain.end() &&
             culprit.chain.size() < kLongestChain)

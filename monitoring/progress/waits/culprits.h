@@ -1,4 +1,4 @@
-/// Who holds everybody up: the vertices of the wait graph that wait for nobody, with all who wait for them.
+/// The culprits: the vertices of the wait graph that wait for nobody, with all tasks that wait for them.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace kintsugi::progress {
 
 struct Culprit {
-  std::vector<uint32_t> members;  ///< one vertex, or those of a knot: a circle of waits
-  uint32_t blamed = 0;  ///< the task where it stands still, or the vertex itself when no task is known
-  std::vector<uint32_t> waiters;  ///< vertices, tasks and ended waits, that wait for it, in the end
-  std::vector<uint32_t>
-      chain;            ///< the longest shortest path to it, from an operation's root on; ends with `blamed`
-  bool masked = false;  ///< all operations went on without it
-  bool weak = false;    ///< nobody is known for certain to wait for it
+  std::vector<uint32_t> members;  ///< one vertex, or the vertices of a knot (a cycle of waits)
+  uint32_t blamed = 0;            ///< the task that stands still, or the vertex itself when no task is known
+  std::vector<uint32_t> waiters;  ///< tasks and ended waits that wait for it, directly or not
+  /// The path to it from the root of an operation: the longest of the shortest paths. It ends with `blamed`.
+  std::vector<uint32_t> chain;
+  bool masked = false;  ///< all operations continued without it
+  bool weak = false;    ///< no task is known for certain to wait for it
   bool knot = false;
   double surprise = 0;
 };

@@ -5,8 +5,8 @@
 namespace kintsugi::progress {
 namespace {
 
-/// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other. Counters of peers that
-/// nobody waits for are reported every ten seconds only.
+/// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other.
+/// Counters of peers that nobody waits for are reported every ten seconds only.
 constexpr Duration kQuiet = 4s, kLately = 12s;
 /// By then whoever takes no more requests has ended those that it had, as a rule.
 constexpr Duration kDrained = 2s;
@@ -15,10 +15,11 @@ constexpr Duration kDrained = 2s;
 
 Hearing::Hearing(const OpenTasks& tasks, const Evidence& evidence) : tasks_(tasks), evidence_(evidence) {
   const auto& processes = tasks.processes();
-  std::set<std::pair<int, int>> unheard;  // caller and callee
+  std::set<std::pair<int, int>> unheard;  // (caller, callee)
   for (const OpenTask& task : tasks.all()) {
     const proto::SightLive& top = task.top();
-    if (processes[task.process].silent) continue;  // it may have ended, and what it asked with it
+    // The process may have ended, and with it the operation that made the call.
+    if (processes[task.process].silent) continue;
     if (!task.stalled || !is_stream_wait(top.wait()) || !tasks.begun_by(top.target_span()).empty()) continue;
     const int caller = static_cast<int>(task.process), callee = tasks.process_at(top.target());
     unserved_[top.target()].insert(caller);
@@ -27,7 +28,7 @@ Hearing::Hearing(const OpenTasks& tasks, const Evidence& evidence) : tasks_(task
   for (const auto& [key, call] : evidence.ended().all())
     if (evidence.ended().is_unheard(call, evidence.movement(), tasks.snapshot().taken))
       unheard.emplace(tasks.snapshot().index_of(call.process), tasks.snapshot().index_of(call.callee));
-  std::map<int, std::set<int>> partners;  // whom it does not hear, or who does not hear it
+  std::map<int, std::set<int>> partners;  // processes that do not hear each other
   for (const auto& [caller, callee] : unheard) {
     partners[caller].insert(callee);
     partners[callee].insert(caller);

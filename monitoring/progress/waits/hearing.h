@@ -1,7 +1,8 @@
-/// Who does not hear whom: what is to blame when a callee shows nothing of a request.
+/// Processes whose messages do not reach each other: what is to blame when a callee shows nothing of a request.
 ///
-/// A request may be missing at its callee because that serves nobody, because nothing comes through between the two, or because one message was lost. Who else is answered
-/// by the callee meanwhile tells these apart. Requests that were given up count, too: most callers do not wait for as long as it takes to be sure.
+/// A request may be missing at its callee because that serves nobody, because nothing comes through between the two,
+/// or because one message was lost. Who else is answered by the callee meanwhile tells these apart. Requests that were
+/// given up count, too: most callers do not wait for as long as it takes to be sure.
 #pragma once
 
 #include <map>
@@ -17,10 +18,11 @@ namespace kintsugi::progress {
 class Hearing {
  public:
   enum class What : uint8_t {
-    kUnclear,    ///< it cannot be told yet
+    kUnclear,    ///< no conclusion is possible yet
     kNotServed,  ///< the callee serves nobody
-    kLink,       ///< nothing comes through between the two, or a message was lost
-    kEitherEnd,  ///< the callee, or what lies between
+    /// Nothing passes between the two, or a message was lost.
+    kLink,
+    kEitherEnd,  ///< the fault is at the callee, or between the two
   };
   struct Finding {
     What what = What::kUnclear;
@@ -36,16 +38,17 @@ class Hearing {
   Finding of_given_up(const EndedWait& call, int caller, int callee) const;
 
  private:
-  /// Neither of the two hears the other, and nobody else misses, or is missed by, one of them: else it would be cut off from more than a link.
+  /// Neither of the two hears the other, and nobody else misses, or is missed by, one of them: else it would be cut
+  /// off from more than a link.
   bool is_broken(int one, int other) const;
   /// Processes that the callee has answered lately; two of them are enough to know.
   const std::set<int>& answered_by(int callee);
 
   const OpenTasks& tasks_;
   const Evidence& evidence_;
-  std::unordered_map<std::string, std::set<int>>
-      unserved_;                          ///< by address: who has requests open there without a task
-  std::set<std::pair<int, int>> broken_;  ///< the smaller index first
+  /// Key: address. Processes whose requests there have no task.
+  std::unordered_map<std::string, std::set<int>> unserved_;
+  std::set<std::pair<int, int>> broken_;  ///< pairs with the smaller index first
   std::map<int, std::set<int>> answered_;
 };
 

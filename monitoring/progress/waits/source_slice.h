@@ -1,5 +1,6 @@
-/// Where to look in the source (Laguna et al. 2015, section 4.4, without a slicer in production): the open regions of the culprit from the innermost out, the
-/// places of the call that brought the work there, and the same of each task that depends on it, outwards.
+/// Where to look in the source (Laguna et al. 2015, section 4.4, without a slicer in production): the open regions of
+/// the culprit from the innermost out, the places of the call that brought the work there, and the same of each task
+/// that depends on it, outwards.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,7 @@ using proto::Verdict;
 
 constexpr int kMostNames = 16;
 constexpr size_t kMostVerdicts = 32;
-/// Of the first culprit's waiters, that another needs to be named beside it.
+/// The share of the first culprit's waiters that another culprit needs to be named beside it.
 constexpr double kLeastShare = 0.1;
 
 bool is_client(const std::string& kind) {
@@ -68,10 +68,11 @@ class Writer {
     return at_client ? Verdict::CLIENT : Verdict::STUCK;
   }
 
-  /// An application that does not read or write, and all who wait for it work for its own operations. Behind a mount are others that wait.
+  /// An application that does not read or write, and all who wait for it work for its own operations. Behind a mount
+  /// are others that wait.
   bool holds_up_only_itself(const Culprit& culprit, const Vertex& sink) const {
     if (sink.process >= 0 && snapshot_.processes[sink.process]->last().kind() != "client") return false;
-    std::set<uint64_t> own;  // traces
+    std::set<uint64_t> own;  // trace ids
     for (uint32_t task = 0; sink.process >= 0 && task < tasks_.all().size(); task++)
       if (static_cast<int>(tasks_[task].process) == sink.process) own.insert(tasks_[task].trace());
     if (is_task(culprit.blamed)) own.insert(tasks_[culprit.blamed].trace());
@@ -82,7 +83,8 @@ class Writer {
     });
   }
 
-  /// Two tasks that wait for each other over one stream: a message was lost, or they disagree about whose turn it is. The processes, or -1.
+  /// Two tasks that wait for each other over one stream: a message was lost, or they disagree about whose turn it is.
+  /// The processes, or -1.
   std::pair<int, int> link_of_knot(const Culprit& culprit) const {
     for (const uint32_t v : culprit.members) {
       if (!is_task(v) || tasks_[v].top().wait() != proto::WAIT_UPSTREAM) continue;
@@ -170,8 +172,8 @@ class Writer {
 
   void waiters(Verdict& verdict, const Culprit& culprit) const {
     std::set<std::string> servers;
-    std::map<uint64_t, std::pair<uint64_t, std::string>>
-        operations;  // by trace: age and role of the oldest task
+    // Key: trace id; age and role of the oldest task.
+    std::map<uint64_t, std::pair<uint64_t, std::string>> operations;
     const auto work = [&](uint64_t trace, uint64_t age, const std::string& role) {
       auto& operation = operations[trace];
       if (age >= operation.first && !role.empty()) operation = {age, role};

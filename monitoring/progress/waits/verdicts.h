@@ -7,8 +7,8 @@
 
 namespace kintsugi::progress {
 
-/// The word for a probability. `explicit_chain`: every step is known and none guessed; `doubts`: how many things are wrong with the
-/// evidence, each of which costs a level.
+/// The word for a probability. `explicit_chain`: every step is known and none guessed; `doubts`: how many things are
+/// wrong with the evidence, each of which costs a level.
 proto::Verdict::Confidence confidence_of(double probability, bool explicit_chain, int doubts);
 
 /// Equal for verdicts that say the same of the same place.

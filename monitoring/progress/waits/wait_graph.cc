@@ -5,7 +5,8 @@
 namespace kintsugi::progress {
 namespace {
 
-/// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after this.
+/// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after
+/// this.
 constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
 
@@ -82,7 +83,7 @@ void WaitGraph::add_edges(uint32_t task) {
     case proto::WAIT_RESOURCE: return add_resource(task);
     case proto::WAIT_DISK:
     case proto::WAIT_STORE: return add_device(task);
-    default: return;  // it waits for nothing that anybody knows: it is the one
+    default: return;  // it waits for nothing that is known, so it is the culprit itself
   }
 }
 
@@ -108,7 +109,7 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
   const ProcessState& state = tasks_.processes()[target];
   if (state.silent) return connect(task, vertex(Place::kSilent, target, -1, ""));
   if (state.spinning) return connect(task, vertex(Place::kRunning, target, -1, ""));
-  if (tasks_.snapshot().processes[target]->last().last()) {  // it has ended; the call will fail
+  if (tasks_.snapshot().processes[target]->last().last()) {  // the callee has ended, so the call will fail
     vertices_[task].feeds = true;
     return;
   }
@@ -270,7 +271,7 @@ void WaitGraph::add_device(uint32_t task) {
     const auto half = static_cast<uint64_t>(open.still.count()) / 2;
     if (device.oldest_pending_ns() >= half || device.submitted() == 0) break;
     vertices_[task].why = "the device has answered everything, and the task was not resumed";
-    return;  // it is not the device
+    return;  // the device is not the cause
   }
   connect(task, vertex(Place::kDevice, static_cast<int>(open.process), -1, name));
 }

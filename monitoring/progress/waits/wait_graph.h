@@ -1,4 +1,5 @@
-/// Who waits for whom: tasks, processes, devices and links of all processes as one graph, from the targets that waits name.
+/// The graph of waits: tasks, processes, devices and links of all processes as one graph, from the targets that waits
+/// name.
 #pragma once
 
 #include <map>
@@ -14,35 +15,37 @@ namespace kintsugi::progress {
 
 enum class Place : uint8_t {
   kTask,
-  kRunning,    ///< a process whose loop is held by running code
-  kSilent,     ///< a process that is not heard of
+  kRunning,    ///< a process whose event loop is blocked by running code
+  kSilent,     ///< a process that does not report
   kNotServed,  ///< requests to a process that reports, but has no task for them
   kDevice,
-  kLink,    ///< two processes that do not hear each other
-  kCaller,  ///< a caller that nobody knows: its process does not report
-  kEnded,   ///< a wait that ended without what it waited for, and is remembered
+  kLink,    ///< two processes whose messages do not reach each other
+  kCaller,  ///< an unknown caller: its process does not report
+  kEnded,   ///< a remembered wait that ended without success
 };
 
 enum class EdgeKind : uint8_t {
-  kFirm,    ///< cannot go on before the other does
-  kMasked,  ///< goes on without it: enough others are left
-  kEnded,   ///< gave up waiting for it
-  kWeak,    ///< perhaps: nobody says who holds what it waits for
+  kFirm,    ///< the waiting vertex cannot continue before the other does
+  kMasked,  ///< it continues without the other: there are enough alternatives
+  kEnded,   ///< it gave up waiting for the other
+  kWeak,    ///< it may wait for the other: the holder of the resource is not known
 };
 
 struct Vertex {
   Place place = Place::kTask;
-  int process = -1;   ///< index in the snapshot; -1: has not reported
-  uint32_t task = 0;  ///< of kTask: index in OpenTasks; of kRunning: none
-  int peer = -1;      ///< of kLink: the other process
-  std::string name;   ///< of a device; the address of what has not reported; what is not served
+  int process = -1;   ///< index in the snapshot; -1: the process has not reported
+  uint32_t task = 0;  ///< only for kTask and kRunning: index in OpenTasks, or none
+  int peer = -1;      ///< only for kLink: the other process
+  /// Name of a device; address of a process that has not reported; what is not served.
+  std::string name;
   const EndedWait* ended = nullptr;
   bool stalled = true;
-  bool feeds = false;       ///< what it waits for moves, or is not its business: it holds nobody up
-  bool unresolved = false;  ///< it waits for something that the reports do not show
-  bool doubtful = false;    ///< it is blamed only because what it waits for is not to be seen
-  bool either_end = false;  ///< of kLink: it may as well be one of the two
-  std::string why;          ///< a sentence about how it came to be blamed
+  /// What it waits for moves, or is idle on purpose: it holds nobody up.
+  bool feeds = false;
+  bool unresolved = false;  ///< the reports do not show what it waits for
+  bool doubtful = false;    ///< it is blamed only because what it waits for is not visible
+  bool either_end = false;  ///< only for kLink: one of the two ends may be the cause instead
+  std::string why;          ///< why it is blamed, as a sentence
 };
 
 struct WaitEdge {
@@ -57,7 +60,8 @@ class WaitGraph {
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<std::vector<WaitEdge>>& edges() const { return edges_; }
-  /// Processes that have to report everything that is open in them, because somebody waits for a task that their reports do not show.
+  /// Processes that have to report everything that is open in them, because somebody waits for a task that their
+  /// reports do not show.
   std::set<uint64_t>& wanted() { return wanted_; }
 
  private:
@@ -85,7 +89,7 @@ class WaitGraph {
   const OpenTasks& tasks_;
   const Evidence& evidence_;
   Hearing hearing_;
-  std::vector<Vertex> vertices_;  ///< the first ones are the tasks, in their order
+  std::vector<Vertex> vertices_;  ///< vertices of the tasks first, in the order of OpenTasks
   std::vector<std::vector<WaitEdge>> edges_;
   std::set<uint64_t> wanted_;
   std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;

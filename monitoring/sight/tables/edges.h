@@ -15,10 +15,12 @@ namespace kintsugi::sight {
 
 struct EdgeTotals {
   uint16_t from, to;
-  uint32_t task_edge;  ///< which of its own edges it was to the task that took it last; for the writer only
+  /// Index of this edge among the own edges of the task that last took it; only the writer uses it.
+  uint32_t task_edge;
   uint64_t count;
-  int64_t sum_q8, sum_sq_q16;  ///< of x = log2(nanoseconds spent in `from` before), in 1/256 and its square
-  uint32_t histogram[32];      ///< by octave: bucket i has 2^i ns and more, the last one is open
+  /// Sums of log2(nanoseconds spent in `from`), unit 1/256, and of its square.
+  int64_t sum_q8, sum_sq_q16;
+  uint32_t histogram[32];  ///< octaves: bucket i counts times of at least 2^i ns
 };
 static_assert(sizeof(EdgeTotals) == 160);
 
@@ -48,13 +50,14 @@ class EdgeTable {
   EntryIndex index_;  ///< numbers of edges, from 1
   /// Which state followed a state the last time. The same one mostly follows again, and then no index is searched.
   struct Next {
-    uint16_t state, edge;  ///< edge: as in the index; 0: none yet
+    uint16_t state, edge;  ///< `edge`: as in the index; 0: none yet
   };
   ZeroedArray<Next> next_;
   Count dropped_;
 };
 
-/// log2(1 + i / 256) in 1/256, rounded: squaring a number between 1 and 2 doubles its logarithm, and gives a bit of it each time.
+/// log2(1 + i / 256) in 1/256, rounded: squaring a number between 1 and 2 doubles its logarithm, and gives a bit of it
+/// each time.
 inline constexpr std::array<uint8_t, 256> kLogarithmFractions = [] {
   std::array<uint8_t, 256> fractions{};
   for (size_t i = 0; i < fractions.size(); ++i) {
@@ -83,7 +86,7 @@ inline EdgeTotals* EdgeTable::count(uint16_t from, uint16_t to, int64_t sojourn_
   if (number == 0) return nullptr;
   EdgeTotals& edge = edges_[number - 1];
   add(edge.count, uint64_t{1});
-  if (from == 0) return &edge;  // nothing is spent outside
+  if (from == 0) return &edge;  // no time is spent outside of all states
   const int64_t x = log2_q8(std::max<int64_t>(sojourn_ns, 1));
   add(edge.sum_q8, x);
   add(edge.sum_sq_q16, x * x);

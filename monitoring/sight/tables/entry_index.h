@@ -1,5 +1,5 @@
-/// Finds entries of a table by a hash: open addressing over their numbers, with at least twice as many places as there are entries.
-/// Number 0 is nobody's. For the thread that writes the table only.
+/// Finds entries of a table by a hash: open addressing over their numbers, with at least twice as many places as there
+/// are entries. Number 0 is nobody's. For the thread that writes the table only.
 #pragma once
 
 #include <bit>

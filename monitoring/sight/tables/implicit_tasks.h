@@ -1,5 +1,5 @@
-/// Tasks that nobody marked as such: something was opened beside what was open in its parent. They are counted, and the newest places are
-/// kept for tests and logs.
+/// Tasks that nobody marked as such: something was opened beside what was open in its parent. They are counted, and
+/// the newest places are kept for tests and logs.
 #pragma once
 
 #include <array>

@@ -18,34 +18,36 @@ using runtime::WaitKind;
 
 /// An open region or wait.
 struct LiveRecord {
-  uint32_t sequence, generation;  ///< odd while the record is being written
+  uint32_t sequence, generation;  ///< `sequence` is odd while the record is being written
   uint64_t trace_id, span_id, parent_span_id;
-  uint64_t path, role_path;  ///< calling context in all processes; from the entry of the role down
-  const Site* site;          ///< null: a wait
+  /// The calling context across all processes, and from the entry of the role down.
+  uint64_t path, role_path;
+  const Site* site;  ///< null: a wait
   std::source_location where;
-  int64_t entered_ns,
-      progressed_ns;             ///< of the process's clock; the progress changed last, or it was entered
-  uint64_t progress;             ///< in the site's unit
+  /// By the process's clock: when it was entered, and when its progress last changed (first: when it was entered).
+  int64_t entered_ns, progressed_ns;
+  uint64_t progress;             ///< progress in the unit of the site
   uint64_t target, target_span;  ///< see TraceRecorder::name_target
   uint32_t task;
   uint16_t role, state;
-  /// The record of the same task that it lies on; 0: it is the task's root; itself: it lies beside the stack, as a stream does,
-  /// which the task holds and only now and then waits for.
+  /// The record of the same task that it lies on; 0: it is the task's root; itself: it lies beside the stack, as a
+  /// stream does, which the task holds and only now and then waits for.
   uint32_t below;
   RegionKind kind;
   WaitKind wait;
   uint8_t need, flags;
-  int64_t covered_ns;  ///< taken by children and waits that ended
+  int64_t covered_ns;  ///< time spent in children and waits that have ended
 };
 static_assert(sizeof(LiveRecord) == 128 && std::is_trivially_copyable_v<LiveRecord>);
 static_assert(sizeof(std::source_location) == 8);
 
-inline constexpr uint8_t kFlagBackground = 1;  ///< nobody's operation waits for the task
-inline constexpr uint8_t kFlagImplicit = 2;    ///< nobody marked the task as one: children stood side by side
+inline constexpr uint8_t kFlagBackground = 1;  ///< no operation waits for the task
+/// Not marked as a task in the code, but made one, because siblings were open at the same time.
+inline constexpr uint8_t kFlagImplicit = 2;
 
 /// Where a record that is opened belongs.
 struct Standing {
-  uint32_t task = 0;   ///< 0: there is no room for it
+  uint32_t task = 0;   ///< 0: the table has no room for the task
   uint32_t below = 0;  ///< see LiveRecord
   uint16_t role = 0, state = 0;
   uint8_t flags = 0;
@@ -120,8 +122,8 @@ class RecordTable {
 
  private:
   ZeroedArray<LiveRecord> records_;
-  std::atomic<uint32_t> used_{1};  ///< slot 0 is nobody's
-  uint32_t free_ = 0;              ///< a list by `below`
+  std::atomic<uint32_t> used_{1};  ///< slot 0 is never used
+  uint32_t free_ = 0;              ///< first free slot; the others are linked by `below`
   Count dropped_;
 };
 

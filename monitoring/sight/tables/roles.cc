@@ -20,7 +20,7 @@ uint16_t RoleTable::find(const Site& site) {
     if (roles_[role].site == &site || (roles_[role].site != nullptr && roles_[role].site->id() == site.id()))
       return static_cast<uint16_t>(role);
     if (roles_[role].site != nullptr) continue;
-    if (used_ + 1 >= roles_.size()) break;  // one stays free, so that a search ends
+    if (used_ + 1 >= roles_.size()) break;  // one entry stays free, so that a search ends
     put(roles_[role].site, &site);
     ++used_;
     return static_cast<uint16_t>(role);

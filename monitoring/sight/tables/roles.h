@@ -43,7 +43,7 @@ class RoleTable {
 
   // ---- for any thread
 
-  std::vector<RoleTotals> read() const;  ///< by role; without a site: there is none of this number
+  std::vector<RoleTotals> read() const;  ///< index: role number; an entry without a site is unused
   uint64_t dropped() const { return dropped_.get(); }
 
  private:

@@ -19,7 +19,7 @@ T get(const T& field) {
 
 template <class T>
 void add(T& field, T amount) {
-  put(field, static_cast<T>(field + amount));  // the writer is alone
+  put(field, static_cast<T>(field + amount));  // there is only one writer
 }
 
 /// A count that one thread writes and any may read.
@@ -33,8 +33,8 @@ class Count {
 };
 
 /// A seqlock around writes of one record: its sequence is odd meanwhile. The fence keeps the writes behind the odd
-/// number and the release keeps them before the even one, so a reader that sees one even number before and after its copy
-/// has a whole record.
+/// number and the release keeps them before the even one, so a reader that sees one even number before and after its
+/// copy has a whole record.
 template <class Record>
 class Writing {
  public:

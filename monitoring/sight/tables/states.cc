@@ -29,8 +29,9 @@ StateTable::StateTable(uint32_t limit) : states_(limit), index_(limit), last_wai
 std::vector<StateRecord> StateTable::read(uint32_t from) const {
   std::vector<StateRecord> states;
   const uint32_t used = used_.load(std::memory_order_acquire);
+  // A published state never changes.
   for (uint32_t state = from; state < used; ++state)
-    states.push_back(states_[state]);  // never changed once they are published
+    states.push_back(states_[state]);
   return states;
 }
 

@@ -1,6 +1,6 @@
-/// The states in which tasks stand between two events: the innermost open region, from the entry of the role down, the child of it
-/// that ended last, and what it waits for. State 0 is outside: a task comes from it and goes to it. It is also the state of all
-/// for which the table has no room.
+/// The states in which tasks stand between two events: the innermost open region, from the entry of the role down, the
+/// child of it that ended last, and what it waits for. State 0 is outside: a task comes from it and goes to it. It is
+/// also the state of all for which the table has no room.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace kintsugi::sight {
 
 struct StateRecord {
   uint64_t key, role_path;
-  const Site* last_child;  ///< null: none ended yet
+  const Site* last_child;  ///< null: no child has ended yet
   uint16_t role;
   WaitKind wait;
 };
@@ -44,7 +44,7 @@ class StateTable {
 
   // ---- for any thread
 
-  std::vector<StateRecord> read(uint32_t from) const;  ///< those with the numbers `from` and up
+  std::vector<StateRecord> read(uint32_t from) const;  ///< the states with numbers from `from` on
   uint64_t dropped() const { return dropped_.get(); }
 
  private:
@@ -56,7 +56,7 @@ class StateTable {
   EntryIndex index_;
   /// What a task waited for last in each state. It is mostly the same again, and then no index is searched.
   struct LastWait {
-    uint16_t state;  ///< where a task stands that waits for it; 0: none yet
+    uint16_t state;  ///< the state of a task that waits for the target; 0: none yet
     WaitKind wait;
   };
   ZeroedArray<LastWait> last_waits_;

@@ -10,7 +10,7 @@ namespace kintsugi::sight {
 
 namespace {
 
-/// Whoever sees the field sees all that was written before it.
+/// A reader that sees the field also sees all that was written before it.
 uint64_t acquire(const uint64_t& field) {
   return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(field)).load(std::memory_order_acquire);
 }
@@ -45,7 +45,7 @@ void TargetTable::name(uint64_t id, std::string_view name, bool device) {
   const size_t bytes = std::min(name.size(), TargetTotals::kNameBytes);
   std::memcpy(target.name, name.data(), bytes);
   target.device = device;
-  release(target.id, id);  // whoever sees the id sees the name
+  release(target.id, id);  // a reader that sees the id also sees the name
   ++used_;
 }
 

@@ -16,13 +16,14 @@ struct TargetTotals {
   uint64_t id;
   char name[kNameBytes + 1];
   bool device;
-  uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall and kDisk for it
-  uint64_t unanswered;                     ///< of the completed: were given up
-  uint64_t complaints;                     ///< messages of it that were damaged, missing, or came twice
-  uint64_t complained_of;  ///< the number of the RPC method whose message was the last of them
+  uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall or kDisk for the target
+  uint64_t unanswered;                     ///< how many of the completed waits were given up
+  uint64_t complaints;                     ///< messages of the target that were damaged, missing, or repeated
+  uint64_t complained_of;                  ///< number of the RPC method of the latest such message
 };
 
-/// One thread writes; any may read. A full table drops and counts. What concerns a target without a name is not counted.
+/// One thread writes; any may read. A full table drops and counts. What concerns a target without a name is not
+/// counted.
 class TargetTable {
  public:
   /// REQUIRES: limit is a power of two.
@@ -41,7 +42,7 @@ class TargetTable {
   // ---- for any thread
 
   std::vector<TargetTotals> read() const;
-  std::string name_of(uint64_t id) const;  ///< empty: not known
+  std::string name_of(uint64_t id) const;  ///< empty: unknown
   uint64_t dropped() const { return dropped_.get(); }
 
  private:

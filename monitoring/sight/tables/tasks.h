@@ -20,18 +20,18 @@ struct TaskRecord {
   static constexpr size_t kRecent = 10;
 
   uint32_t sequence, generation;
-  uint32_t root, top;  ///< records; top 0: free
+  uint32_t root, top;  ///< record numbers; top 0: the entry is free
   uint32_t parent_task;
   uint16_t role, state;
   int64_t began_ns;
   /// When it last came to a state that is none of the recent ones, made progress, or got an answer.
   int64_t changed_ns;
-  int64_t since_ns;  ///< when it came to its state
+  int64_t since_ns;  ///< when the task entered its state
   uint32_t transitions;
-  uint16_t recent[kRecent];  ///< the last distinct states
+  uint16_t recent[kRecent];  ///< the most recent distinct states
   uint8_t recent_next, edge_count, overflowed, flags;
   uint32_t reserved;
-  TaskEdge edges[kEdges];  ///< its own transitions; `overflowed` when there were others
+  TaskEdge edges[kEdges];  ///< its own transitions; `overflowed`: there were more
   uint64_t reserved_more[6];
 };
 static_assert(sizeof(TaskRecord) == 320 && std::is_trivially_copyable_v<TaskRecord>);
@@ -53,8 +53,8 @@ class TaskTable {
   uint32_t begin(const Beginning& beginning);
   void end(uint32_t number);
   TaskRecord& operator[](uint32_t number) { return tasks_[number]; }
-  /// The task goes from its state to another. `usual_place` says which of a task's own edges this transition was last, and is
-  /// kept true; null: nobody knows.
+  /// The task goes from its state to another. `usual_place` says which of a task's own edges this transition was last,
+  /// and is kept true; null: nobody knows.
   [[gnu::always_inline]] void step(TaskRecord& task, uint16_t to, int64_t now_ns, uint32_t* usual_place) {
     const uint16_t from = task.state;
     put(task.state, to);
@@ -85,7 +85,7 @@ class TaskTable {
 
   ZeroedArray<TaskRecord> tasks_;
   std::atomic<uint32_t> used_{1};
-  uint32_t free_ = 0;  ///< a list by `parent_task`
+  uint32_t free_ = 0;  ///< first free slot; the others are linked by `parent_task`
   Count dropped_;
 };
 

@@ -38,8 +38,8 @@ TickClock::TickClock(const runtime::Clock& clock, bool ticks)
   if (elapsed < kStretch) return now;
   const auto scale =
       static_cast<uint64_t>((static_cast<unsigned __int128>(elapsed) << 32) / (ticks - anchor_ticks_));
-  // A machine that slept counts otherwise than its clock, and a thread that lost its processor between the two looks saw them
-  // apart: a rate is believed once two stretches in a row have had it.
+  // A machine that slept counts otherwise than its clock, and a thread that lost its processor between the two looks
+  // saw them apart: a rate is believed once two stretches in a row have had it.
   const bool is_confirmed = scale > scale_ - scale_ / 256 && scale < scale_ + scale_ / 256;
   scale_ = scale;
   anchor_ticks_ = ticks;

@@ -1,5 +1,5 @@
-/// The time of a clock, read from the processor's counter where that counts evenly: a third of the price. The counter is compared
-/// with the clock once a second, and time never goes back.
+/// The time of a clock, read from the processor's counter where that counts evenly: a third of the price. The counter
+/// is compared with the clock once a second, and time never goes back.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-/// Totals of waits that ended, by where the task stood and what it waited for; and the last of those that ended in vain.
+/// Totals of waits that ended, by where the task stood and what it waited for; and the last of those that ended in
+/// vain.
 #pragma once
 
 #include <algorithm>

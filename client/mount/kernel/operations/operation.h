@@ -1,5 +1,5 @@
-/// The operations of the kernel that a mount serves, one row each in the table of operation.cc. What else one must know of an
-/// operation stands in its row: nobody else tells opcodes apart.
+/// The operations of the kernel that a mount serves, one row each in the table of operation.cc. What else one must
+/// know of an operation stands in its row: nobody else tells opcodes apart.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ using Handler = asio::awaitable<int>(const Served& served, Request& request, Arg
 /// What makes the connection tell an application EINTR, though the operation has not ended.
 enum class GivesUp {
   kWhenKilled,
-  /// As in a local file system a signal that a process handles ends the wait for a lock, and nothing else: programs take EINTR
-  /// of an fsync for lost data.
+  /// As in a local file system a signal that a process handles ends the wait for a lock, and nothing else: programs
+  /// take EINTR of an fsync for lost data.
   kAtAnySignal,
 };
 
