@@ -5,8 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-/// A user rate below this, in bytes a second, is only the memory of users that have gone.
-constexpr double kNoUsers = 10'000;
 /// A writer and a reader make progress with so many.
 constexpr size_t kLeastBuffersOfADisk = 6;
 
@@ -70,8 +68,7 @@ ChunkServer::~ChunkServer() = default;
 
 UserLoad ChunkServer::user_load() const {
   UserLoad load;
-  load.user = counters_.user_rate.per_second(runtime_.clock.now());
-  if (load.user < kNoUsers) load.user = 0;
+  load.user = counters_.users_rate(runtime_.clock.now());
   load.link_up = static_cast<double>(rates_.up());
   load.link_down = static_cast<double>(rates_.down());
   load.serving = counters_.users_served;

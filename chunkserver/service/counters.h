@@ -18,8 +18,14 @@ struct ServiceCounters {
   uint32_t repairs_running = 0;                                   ///< partial sums and repairs that run now
   uint32_t verifications_running = 0;                             ///< calls that run now
   uint32_t users_served = 0;  ///< reads, degraded ones too, and writes of users that run now
-  RecentRate user_rate;       ///< the rate of user_bytes
+  RecentRate user_rate;       ///< what users_rate() judges
 
+  /// The rate of user_bytes, in bytes a second; 0 when it is only the memory of users that have gone.
+  double users_rate(TimePoint now) const {
+    constexpr double kNoUsers = 10'000;
+    const double rate = user_rate.per_second(now);
+    return rate < kNoUsers ? 0 : rate;
+  }
   void add_user_bytes(uint64_t bytes, TimePoint now) {
     user_bytes += bytes;
     user_rate.add(bytes, now);

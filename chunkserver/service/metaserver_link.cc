@@ -2,6 +2,7 @@
 
 #include "common/base/server_name.h"
 #include "common/log/log.h"
+#include "common/runtime/backoff.h"
 #include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 
@@ -39,7 +40,7 @@ Context MetaserverLink::call_context() {
 }
 
 asio::awaitable<void> MetaserverLink::run() {
-  Duration backoff = kFirstBackoff;
+  runtime::Backoff backoff(runtime_.random, kFirstBackoff, kLastBackoff);
   while (!tasks_.stopping()) {
     // The chunks of a disk that joined count as lost until a report names them.
     if (std::exchange(disks_joined_, store_.counters().disks_joined) != store_.counters().disks_joined)
@@ -60,12 +61,11 @@ asio::awaitable<void> MetaserverLink::run() {
     }
     if (refused_) co_return;
     if (status.ok()) {
-      backoff = kFirstBackoff;
+      backoff.reset();
       continue;
     }
     log::warning("metaserver {}: {}", options_.metaserver.to_string(), status.to_string());
-    (void)co_await tasks_.sleep_for(backoff);
-    backoff = std::min(2 * backoff, kLastBackoff);
+    (void)co_await tasks_.sleep_for(backoff.next());
   }
 }
 

@@ -11,8 +11,6 @@ namespace {
 constexpr sight::Site kReadAhead{"chunkserver.read_ahead", {"blocks"}};
 constexpr sight::Site kReadChunk{"chunkserver.read_chunk", {"bytes"}, {"open_seconds"}};
 constexpr uint64_t kDefaultFrameBytes = 1 << 20;
-/// A call waits no longer than this for a buffer, whatever its deadline.
-constexpr Duration kBufferWaitLimit = 30s;
 /// Frames that wait to be sent, while another one is being read and one is being sent.
 constexpr size_t kReadAheadFrames = 1;
 
@@ -36,15 +34,10 @@ struct ChunkSender::Reading {
 };
 
 asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& reading) {
-  const TimePoint limit = reading.context.with_deadline(runtime_.clock.now() + kBufferWaitLimit).deadline;
   Frame frame;
-  {
-    sight::Wait wait(reading.context, sight::WaitKind::kResource,
-                     runtime::named_target(reading.context, "buffers"));
-    KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
-                       co_await acquire_buffer(buffers_, reading.chunk.disk(), limit));
-    frame.buffer = std::make_shared<runtime::Buffer>(std::move(buffer));
-  }
+  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
+                     co_await acquire_buffer(reading.context, buffers_, reading.chunk.disk()));
+  frame.buffer = std::make_shared<runtime::Buffer>(std::move(buffer));
   frame.offset = reading.next * kBlockBytes;
   const uint64_t count = std::min(reading.frame_blocks, reading.end - reading.next);
   KINTSUGI_CO_ASSIGN(frame.blocks,

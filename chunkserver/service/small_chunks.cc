@@ -10,8 +10,6 @@ namespace {
 
 constexpr sight::Site kWriteSmall{"chunkserver.write_small_chunk", {"bytes"}};
 constexpr sight::Site kReadSmall{"chunkserver.read_small_chunk", {}, {"bytes"}};
-/// A call waits no longer than this for a buffer, whatever its deadline.
-constexpr Duration kBufferWaitLimit = 30s;
 
 Status check_size(uint64_t bytes) {
   if (bytes > 0 && bytes <= kBlockBytes) return {};
@@ -51,10 +49,7 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
     checked = {Code::kInvalidArgument,
                fmt::format("has {} bytes, not {} from {} on", length, request.length(), request.offset())};
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
-  sight::Wait wait(module.context(), sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
-  const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
-  auto acquired = co_await acquire_buffer(buffers_, (*chunk)->disk(), limit);
-  wait.stop();
+  auto acquired = co_await acquire_buffer(module.context(), buffers_, (*chunk)->disk());
   if (!acquired) co_return module.finish(acquired.error());
   const auto buffer = std::make_shared<runtime::Buffer>(std::move(*acquired));
   const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();

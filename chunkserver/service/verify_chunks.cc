@@ -12,8 +12,6 @@ namespace {
 constexpr sight::Site kVerifyChunks{"chunkserver.verify_chunks", {"chunks"}, {"bytes"}};
 /// A chunk that is replaced again and again while it is opened is given up for this time.
 constexpr int kMaxOpens = 3;
-/// A user rate below this, in bytes a second, is only the memory of users that have gone.
-constexpr double kNoUsers = 10'000;
 /// A piece takes about so long at the rate that is asked for.
 constexpr double kPieceSeconds = 0.25;
 
@@ -133,7 +131,7 @@ uint64_t ChunkVerifier::Call::piece_blocks() const {
 
 bool ChunkVerifier::Call::users() const {
   const ServiceCounters& counters = verifier_.counters_;
-  return counters.users_served > 0 || counters.user_rate.per_second(verifier_.clock_.now()) >= kNoUsers;
+  return counters.users_served > 0 || counters.users_rate(verifier_.clock_.now()) > 0;
 }
 
 asio::awaitable<Status> ChunkVerifier::Call::rest(uint64_t bytes, Duration took) {

@@ -15,9 +15,6 @@ constexpr size_t kScarceShare = 4;
 constexpr Duration kScarceIdleLimit = 5s;
 constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that time
 
-/// A call waits no longer than this for a buffer, whatever its deadline.
-constexpr Duration kBufferWaitLimit = 30s;
-
 }  // namespace
 
 struct ChunkReceiver::Times {
@@ -46,10 +43,7 @@ asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& 
     co_return Status{Code::kInvalidArgument, fmt::format("a frame of {} bytes; between 1 and {} are possible",
                                                          payload_bytes, buffers_.buffer_bytes())};
   }
-  const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
-  sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
-  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await acquire_buffer(buffers_, writer.disk(), limit));
-  wait.stop();
+  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await acquire_buffer(context, buffers_, writer.disk()));
   KINTSUGI_CO_TRY(co_await receive_payload(buffer.first(payload_bytes), stream));
   counters_.bytes_written += payload_bytes;
   counters_.add_user_bytes(payload_bytes, clock_.now());

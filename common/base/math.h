@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 
 namespace kintsugi {
@@ -22,6 +23,11 @@ constexpr Value round_up(Value value, std::type_identity_t<Value> unit) {
 template <std::unsigned_integral Value>
 constexpr Value round_down(Value value, std::type_identity_t<Value> unit) {
   return value / unit * unit;
+}
+
+/// A count after a change of it; 0 where the change takes away more than there is.
+constexpr uint64_t changed_by(uint64_t value, int64_t change) {
+  return change < 0 && static_cast<uint64_t>(-change) > value ? 0 : value + static_cast<uint64_t>(change);
 }
 
 }  // namespace kintsugi

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/math.h"
 #include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/lookup.h"
 #include "metaserver/namespace/reclaim.h"
@@ -21,10 +22,6 @@ struct Charge {
 
 std::optional<proto::StoredQuota> load(const Transaction& transaction, uint64_t id) {
   return transaction.get_message<proto::StoredQuota>(keys::quota(InodeId{id}));
-}
-
-uint64_t changed_by(uint64_t value, int64_t change) {
-  return change < 0 && static_cast<uint64_t>(-change) > value ? 0 : value + static_cast<uint64_t>(change);
 }
 
 /// Adds to a quota and to all that it counts for.

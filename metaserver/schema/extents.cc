@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/math.h"
+
 namespace kintsugi::metaserver {
 namespace {
 
@@ -30,10 +32,6 @@ proto::Extent part_of(const proto::Extent& extent, uint64_t begin, uint64_t end)
   part.set_file_offset(begin);
   part.set_length(end - begin);
   return part;
-}
-
-uint64_t changed_by(uint64_t value, int64_t change) {
-  return change < 0 && static_cast<uint64_t>(-change) > value ? 0 : value + static_cast<uint64_t>(change);
 }
 
 /// The keys of the extents that end after `from`, and not after `stored_end`.

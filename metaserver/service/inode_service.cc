@@ -314,9 +314,8 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
                                              : ops::Target::kReplace;
   const ops::Move what{from, request.name(), to, request.to_name(), target, held_or_by(request.hold_for())};
   const Status moved = ops::move(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
-  if (moved.ok())
-    for (const uint64_t parent : {request.parent(), request.to_parent()})
-      state_.promises.moved_into(request.change().session(), InodeId{parent});
+  if (moved.ok()) state_.promises.moved(request.change().session(), from, to);
+  if (moved.ok() && request.exchange()) state_.promises.moved(request.change().session(), to, from);
   const Status status =
       co_await finish(module.context(), done(moved), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));

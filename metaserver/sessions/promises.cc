@@ -57,7 +57,10 @@ void Promises::turn() {
 void Promises::made(uint64_t session, InodeId inode, int what) {
   if (session == 0 || believes_nothing(session)) return;
   if ((what & kNames) != 0 && is_shared(session, inode)) what &= ~kNames;
-  if (what == 0) return;
+  if (what != 0) add(session, inode, what);
+}
+
+void Promises::add(uint64_t session, InodeId inode, int what) {
   turn();
   const TimePoint now = clock_.now();
   if (count() >= kMaxPromises) {
@@ -76,9 +79,21 @@ void Promises::made(uint64_t session, InodeId inode, int what) {
   ++count_[0];
 }
 
-void Promises::moved_into(uint64_t session, InodeId directory) {
-  if (SessionBeliefs* beliefs = beliefs_of(session)) beliefs->shared.erase(directory);
-  made(session, directory, kNames);
+void Promises::moved(uint64_t session, InodeId from, InodeId to) {
+  // Names of one directory are promised together. And of a directory that is shared, a kernel is told no names: it may believe
+  // one only of what was told before.
+  if (session == 0 || from == to || believes_nothing(session)) return;
+  if (!is_shared(session, from) || believes_names(session, from)) add(session, to, kNames);
+}
+
+bool Promises::believes_names(uint64_t session, InodeId directory) const {
+  const TimePoint now = clock_.now();
+  return std::ranges::any_of(tables_, [&](const Table& table) {
+    const auto found = table.find(directory);
+    return found != table.end() && std::ranges::any_of(found->second, [&](const Promise& promise) {
+             return promise.session == session && (promise.what & kNames) != 0 && now < promise.made + kHolds;
+           });
+  });
 }
 
 void Promises::drop_expired(SessionBeliefs& beliefs) const {

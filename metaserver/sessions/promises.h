@@ -49,8 +49,8 @@ class Promises {
   /// The session is about to be told this. Session 0 believes nothing.
   void made(uint64_t session, InodeId inode, int what = kAttributes);
 
-  /// The session has moved a name into the directory, and believes it as it did where that was before.
-  void moved_into(uint64_t session, InodeId directory);
+  /// The session has moved a name, and its kernel believes of it where it is now what it believed where it was before.
+  void moved(uint64_t session, InodeId from, InodeId to);
 
   /// Who has to hear of something before it is answered.
   class Hearers {
@@ -106,6 +106,8 @@ class Promises {
   void add_pending(InodeId inode, Pending pending);
   void drop_expired(SessionBeliefs& beliefs) const;
   bool is_shared(uint64_t session, InodeId directory) const;
+  bool believes_names(uint64_t session, InodeId directory) const;
+  void add(uint64_t session, InodeId inode, int what);
 
   const runtime::Clock& clock_;
   Sessions& sessions_;

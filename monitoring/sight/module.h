@@ -76,15 +76,4 @@ class Compute : public Module {
       : Module(parent, site, inputs, {.kind = runtime::RegionKind::kCompute}, where) {}
 };
 
-/// Counts the rounds of a loop in which nothing else is annotated, as the progress of its module.
-class Loop {
- public:
-  explicit Loop(Module& module) : module_(module) {}
-  void next() { module_.progress(++rounds_); }
-
- private:
-  Module& module_;
-  uint64_t rounds_ = 0;
-};
-
 }  // namespace kintsugi::sight

@@ -55,6 +55,27 @@ struct PromiseRig : MetaServerRig {
   Status make(uint64_t session, const std::string& name) {
     return status_of(call<proto::InodeResponse>(rpc::Method::kMakeInode, making(session, name)));
   }
+  Status move(uint64_t session, uint64_t from, const std::string& name, uint64_t to,
+              const std::string& to_name) {
+    proto::MoveRequest request;
+    request.mutable_change()->set_session(session);
+    request.mutable_change()->set_number(++number);
+    request.set_parent(from);
+    request.set_name(name);
+    request.set_to_parent(to);
+    request.set_to_name(to_name);
+    return status_of(call<proto::Empty>(rpc::Method::kMove, request));
+  }
+  /// The reader believes a name of the root, and hears that it is changed: it is told no names there for a while.
+  void share_root() {
+    look(kReader, "absent");
+    std::optional<Status> made;
+    asio::co_spawn(client_node.runtime().executor, make_in_background(making(kWriter, "absent"), made),
+                   asio::detached);
+    keep(kReader, await_news(kReader, 0).number());
+    simulation.run_for(Promises::kHolds);
+    KINTSUGI_EXPECT_OK(*made);
+  }
   asio::awaitable<void> make_in_background(proto::MakeInodeRequest request, std::optional<Status>& ended) {
     proto::InodeResponse response;
     ended = co_await call_async(rpc::Method::kMakeInode, request, response);
@@ -127,6 +148,37 @@ TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {
   rig.simulation.run_for(kShared);
   rig.look(kReader, "third");
   EXPECT_GT(rig.took([&] { return rig.make(kWriter, "third"); }), 500ms) << "that while is over";
+}
+
+TEST(Promises, WhoMovesANameInADirectoryThatOthersWorkInIsNotWaitedFor) {
+  PromiseRig rig;
+  rig.share_root();
+  KINTSUGI_EXPECT_OK(rig.make(kReader, "mine"));
+  KINTSUGI_EXPECT_OK(rig.move(kReader, kRoot, "mine", kRoot, "moved"));
+  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "next"); }), 100ms);
+  rig.look(kReader, "another");
+  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "another"); }), 100ms) << "it is shared as before";
+}
+
+TEST(Promises, ANameThatIsMovedIntoADirectoryThatOthersWorkInIsBelievedAsBefore) {
+  PromiseRig rig;
+  proto::MakeInodeRequest request = rig.making(kReader, "d");
+  request.set_type(proto::Attributes::DIRECTORY);
+  request.set_mode(0755);
+  const auto directory = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request);
+  ASSERT_TRUE(directory);
+  const uint64_t mine = directory->attributes().inode();
+  rig.share_root();
+  request = rig.making(kReader, "f");
+  request.set_parent(mine);
+  KINTSUGI_EXPECT_OK(status_of(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request)));
+  KINTSUGI_EXPECT_OK(rig.move(kReader, mine, "f", kRoot, "g"));
+  const Duration waited = rig.took([&] { return rig.move(kWriter, kRoot, "g", kRoot, "h"); });
+  EXPECT_GT(waited, 500ms) << "the kernel of the reader may believe that there is a g";
+  // And back: it believes nothing any more of a name that it was told in the shared directory.
+  rig.simulation.run_for(Promises::kHolds);
+  KINTSUGI_EXPECT_OK(rig.move(kReader, kRoot, "h", mine, "f"));
+  EXPECT_LT(rig.took([&] { return rig.move(kWriter, mine, "f", mine, "e"); }), 100ms);
 }
 
 TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <source_location>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -13,6 +14,7 @@
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
 #include "common/runtime/resumption.h"
+#include "common/runtime/span.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
@@ -76,11 +78,18 @@ class DiskCalls {
   runtime::Event ended_;                      ///< the last of them has
 };
 
+/// A call waits no longer than this for a buffer, whatever its deadline.
+inline constexpr Duration kBufferWaitLimit = std::chrono::seconds(30);
+
 /// A buffer for a transfer of the disk, out of its share of them. kDeadlineExceeded; kUnavailable as soon as the disk hangs:
-/// those who wait for it have the buffers.
-inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(runtime::BufferPool& buffers, DataDisk& disk,
-                                                               TimePoint limit) {
+/// those who wait for it have the buffers. `where`: the place that is said to wait.
+inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(
+    Context context, runtime::BufferPool& buffers, DataDisk& disk,
+    std::source_location where = std::source_location::current()) {
   const runtime::Clock& clock = disk.health().clock();
+  const TimePoint limit = context.with_deadline(clock.now() + kBufferWaitLimit).deadline;
+  const runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "buffers"),
+                           0, 0, where);
   while (true) {
     if (Status answers = disk.check_answers(); !answers.ok()) co_return answers;
     const TimePoint look_again = std::min(limit, disk.health().hangs_at_soonest());
