@@ -171,7 +171,7 @@ TEST(Promises, ANameThatIsMovedIntoADirectoryThatOthersWorkInIsBelievedAsBefore)
   rig.share_root();
   request = rig.making(kReader, "f");
   request.set_parent(mine);
-  KINTSUGI_EXPECT_OK(status_of(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request)));
+  KINTSUGI_EXPECT_OK(rig.status_of(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request)));
   KINTSUGI_EXPECT_OK(rig.move(kReader, mine, "f", kRoot, "g"));
   const Duration waited = rig.took([&] { return rig.move(kWriter, kRoot, "g", kRoot, "h"); });
   EXPECT_GT(waited, 500ms) << "the kernel of the reader may believe that there is a g";
