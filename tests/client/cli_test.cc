@@ -197,7 +197,7 @@ TEST_F(CommandLine, PrintsHelpWithZero) {
 TEST_F(CommandLine, ANewClusterGetsAPolicyThatItsServersSufficeFor) {
   const Outcome refused = kintsugi({"cluster", "start", "--dir", directory + "/one", "--chunkservers", "1"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.error.find("take 2 at least"), std::string::npos) << refused.error;
+  EXPECT_NE(refused.error.find("use at least 2"), std::string::npos) << refused.error;
 }
 
 TEST_F(CommandLine, NamesThatTheClusterGivesAMeaningAreNotMade) {
@@ -209,7 +209,7 @@ TEST_F(CommandLine, NamesThatTheClusterGivesAMeaningAreNotMade) {
   for (const char* path : {"/.snapshots", "/a/.trash/"}) {
     const Outcome outcome = kintsugi({"mkdir", path});
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_NE(outcome.error.find("is kept for the"), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find("is reserved for the"), std::string::npos) << outcome.error;
   }
 }
 

@@ -17,7 +17,7 @@ TEST(ServerName, IsAShortWordThatIsNoNumber) {
     const Status refused = check_server_name(name);
     EXPECT_EQ(refused.code(), Code::kInvalidArgument) << name;
     EXPECT_EQ(refused.message().find('\n'), std::string::npos) << refused;
-    EXPECT_NE(refused.message().find("no name for a server"), std::string::npos) << refused;
+    EXPECT_NE(refused.message().find("is not a valid name for a server"), std::string::npos) << refused;
   }
 }
 

@@ -252,7 +252,7 @@ TEST_F(Mounts, AnApplicationDoesNotNoticeThatTheProcessOfTheMountDies) {
   ends = true;
   killer.join();
   twin.compare();
-  EXPECT_NE(read_file(mounted + ".log").find("takes over"), std::string::npos) << "no process was killed";
+  EXPECT_NE(read_file(mounted + ".log").find("taking over"), std::string::npos) << "no process was killed";
 }
 
 TEST_F(Mounts, OneSeesWhatAnotherOneHasClosed) {
