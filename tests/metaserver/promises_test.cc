@@ -164,6 +164,23 @@ TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
   EXPECT_GT(hear_of_a_change(before), before);
 }
 
+TEST(Promises, ASessionThatAnEarlierProcessToldLaterNumbersHearsOfChanges) {
+  PromiseRig rig;
+  rig.look(kReader, "f");
+  std::optional<Status> ended;
+  proto::SetAttributesRequest request;
+  request.set_inode(rig.file);
+  request.set_mode(0600);
+  asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(request, ended), asio::detached);
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(ended);
+  proto::AwaitRecallsResponse news;
+  EXPECT_TRUE(rig.meta->state().promises.tell(kReader, UINT64_MAX, news)) << "that one's clock was ahead";
+  EXPECT_EQ(news.changed_size(), 1);
+  rig.simulation.run_for(2s);
+  EXPECT_TRUE(ended);
+}
+
 TEST(Promises, ASessionThatNeverSaidAnythingOfItselfMayBelieveWhenItEndsByItsSilence) {
   PromiseRig rig;
   constexpr uint64_t kMute = 7;
