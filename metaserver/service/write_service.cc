@@ -154,14 +154,20 @@ asio::awaitable<Status> WriteService::answer_repeated(Context context,
                                                       const proto::WriteExtentsRequest& request,
                                                       proto::WriteExtentsResponse& response) {
   const Reader reader(state_.store);
-  const auto fill = [&](uint64_t number, auto& into) {
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(InodeId{number}));
-    if (inode) *into.mutable_attributes() = to_attributes(InodeId{number}, *inode);
-    into.set_code(static_cast<int>(inode ? Code::kOk : Code::kStale));
+  const bool several = !request.more().empty();
+  const auto fill = [&](uint64_t number, auto& into) -> Status {
+    const InodeId id{number};
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
+    // Among several it may have been refused. Where it was not, its client hears of a loss that was none.
+    const Status held = several ? state_.leases.check(id, request.change().session()) : Status{};
+    if (!held.ok() && !concerns_one_file(held.code())) return held;
+    if (inode) *into.mutable_attributes() = to_attributes(id, *inode);
+    into.set_code(static_cast<int>(inode ? held.code() : Code::kStale));
+    return {};
   };
-  fill(request.inode(), response);
+  KINTSUGI_CO_TRY(fill(request.inode(), response));
   for (const proto::FileExtents& file : request.more())
-    fill(file.inode(), *response.add_more());
+    KINTSUGI_CO_TRY(fill(file.inode(), *response.add_more()));
   // These know by themselves what was carried out before.
   if (request.has_names())
     KINTSUGI_CO_TRY(co_await names_.write_names(context, request.names(), *response.mutable_names()));

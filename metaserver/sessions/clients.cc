@@ -42,6 +42,8 @@ Result<Clients::Durable> Clients::keep(const proto::KeepSessionRequest& request,
   const bool comes_back = durable.noted && (sessions.ended_by_silence(id) || !request.all());
   if (comes_back && !knows) durable.lost = true;
   if (durable.lost) metaserver::note_loss(transaction, id, *durable.lost);
+  // Whoever takes a lease away from here on notes that anew, behind this in the log.
+  if (durable.lost == false) sessions.lost_something(id, false);
   return durable;
 }
 

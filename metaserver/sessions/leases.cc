@@ -174,6 +174,10 @@ std::vector<InodeId> Leases::leased(Cursor& after, size_t at_most) const {
 }
 
 Status Leases::check(InodeId inode, uint64_t session) const {
+  // Its leases may be others' by now, which only its list of them shows.
+  if (sessions_.may_not_know_of_losses(session))
+    return {Code::kUnavailable,
+            "is written by a client that has to tell first which leases it believes to have"};
   const ClientSession* owner = sessions_.find(session);
   if (owner == nullptr || !owner->leases.lost.contains(inode)) return {};
   return {Code::kLeaseLost,

@@ -125,7 +125,8 @@ class Leases {
    private:
     Leases& leases_;
   };
-  /// kLeaseLost: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
+  /// kLeaseLost: the session had the lease of the inode and lost it, so that what it kept back must not come any more. kUnavailable:
+  /// whether that is so is known once the session has told which leases it believes to have.
   Status check(InodeId inode, uint64_t session) const;
 
   /// Takes out what the session is to give back.

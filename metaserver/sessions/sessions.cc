@@ -181,6 +181,10 @@ bool Sessions::has_to_tell(uint64_t session) const {
   return found == sessions_.end() || !found->second.open.told_all;
 }
 
+bool Sessions::may_not_know_of_losses(uint64_t session) const {
+  return known(session) ? has_to_tell(session) : ended_by_silence(session);
+}
+
 TimePoint Sessions::last_heard(uint64_t session) const {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? TimePoint::min() : found->second.last_heard;
@@ -213,7 +217,7 @@ void Sessions::end(uint64_t id, bool by_silence) {
 std::vector<uint64_t> Sessions::to_forget() {
   std::vector<uint64_t> due;
   std::erase_if(ended_silently_, [&](const auto& one) {
-    if (known(one.first)) return true;
+    if (known(one.first)) return !has_to_tell(one.first);
     if (clock_.now() - one.second < kRemembered) return false;
     due.push_back(one.first);
     return true;
@@ -224,6 +228,9 @@ std::vector<uint64_t> Sessions::to_forget() {
 void Sessions::stood_still(Duration time) {
   for (auto& [id, session] : sessions_)
     session.last_heard += time;
+  // Nor could those of before the start tell what they have.
+  loaded_ += time;
+  if (telling_until_ != TimePoint::min()) telling_until_ += time;
 }
 
 }  // namespace kintsugi::metaserver

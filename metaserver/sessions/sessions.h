@@ -71,6 +71,8 @@ class Sessions {
   bool is_doubtful(uint64_t session) const;
   /// It is not known, or was known before the start and has not told yet.
   bool has_to_tell(uint64_t session) const;
+  /// The same of one that may have had leases before: it is there and has not told yet, or has ended by its silence.
+  bool may_not_know_of_losses(uint64_t session) const;
   /// The minimum for one that is not known.
   TimePoint last_heard(uint64_t session) const;
 
@@ -81,6 +83,7 @@ class Sessions {
   void end(uint64_t session, bool by_silence);
   /// Those that have ended since the last call.
   std::vector<uint64_t> take_ended() { return std::exchange(ended_, {}); }
+  /// It may be back, and has not told yet what it has.
   bool ended_by_silence(uint64_t session) const { return ended_silently_.contains(session); }
   /// Sessions that ended by their silence, and whose changes need not be remembered any more.
   std::vector<uint64_t> to_forget();

@@ -119,6 +119,119 @@ TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItH
   EXPECT_FALSE(rig.meta->state().sessions.has_lost(kWriter));
 }
 
+TEST(Leases, ASessionThatWasEndedAndComesBackWithACallIsNotBelievedAfterARestartBeforeItHasTold) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  for (int second = 0; rig.meta->state().sessions.known(kWriter) && second < 70; ++second) {
+    KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
+    rig.simulation.run_for(1s);
+  }
+  ASSERT_TRUE(*rig.get(kReader, false, true));
+  KINTSUGI_EXPECT_OK(rig.keep(kReader, [&](auto& request) { request.add_give_back(rig.inode); }));
+  ASSERT_TRUE(rig.get(kWriter, true));
+  rig.simulation.run_for(3s);
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.set_number(1);
+    request.set_generation(1);
+    request.set_more(true);  // the page with its leases does not arrive
+  }));
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter)) << "others had it since";
+}
+
+TEST(Leases, WhatASilentSessionWritesBeforeItHasToldIsNotTaken) {
+  for (const bool restarts : {false, true}) {
+    LeaseRig rig;
+    ASSERT_TRUE(*rig.get(kWriter, true, true));
+    for (int second = 0; second < (restarts ? 20 : 70); ++second) {
+      KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
+      if (second == 0) EXPECT_FALSE(rig.get(kReader, false, true));
+      rig.simulation.run_for(1s);
+    }
+    ASSERT_TRUE(rig.get(kReader)) << "the writer is silent";
+    KINTSUGI_ASSERT_OK(rig.grow(kReader, 1000, 1));
+    if (restarts) {
+      rig.restart();
+      rig.heartbeat_all();
+      KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto& request) { request.set_all(true); }));
+    }
+    const Status early = rig.grow(kWriter, 400'000, 1);
+    EXPECT_EQ(early.code(), Code::kUnavailable) << restarts << ": others have written since: " << early;
+    proto::SetAttributesRequest cut;
+    cut.set_inode(rig.inode);
+    cut.set_size(5);
+    cut.mutable_change()->set_session(kWriter);
+    cut.mutable_change()->set_number(2);
+    EXPECT_FALSE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, cut));
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+      request.set_all(true);
+      request.add_lease(rig.inode);
+    }));
+    EXPECT_EQ(rig.grow(kWriter, 400'000, 3).code(), Code::kLeaseLost) << restarts;
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+    KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 4));
+  }
+}
+
+TEST(Leases, ALossIsNotedThoughTheEndOfAnEarlierOneIsNotDurableYet) {
+  for (Duration early = 10ms; early < 120ms; early += 10ms) {
+    std::optional<Status> ended, kept;
+    LeaseRig rig;
+    KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+    KINTSUGI_ASSERT_OK(rig.put("/d/g"));
+    const uint64_t second = rig.open("/d/g")->attributes().inode();
+    rig.sync_latency = 50ms;
+    rig.restart(false);
+    for (const uint64_t session : {kWriter, kReader})
+      KINTSUGI_EXPECT_OK(rig.keep(session, [](auto& request) { request.set_all(true); }));
+    ASSERT_TRUE(*rig.get(kWriter, true, true));
+    ASSERT_TRUE(rig.get_of(rig.inode, kReader, false, false, 20s)) << "its first loss";
+    ASSERT_TRUE(*rig.get_of(second, kWriter, false, true));
+    proto::SetPolicyRequest policy;
+    policy.set_path("/d");
+    policy.set_policy("rs-3-2-64k");
+    rig.in_background(rpc::Method::kSetPolicy, policy, ended);
+    rig.simulation.run_for(5s);
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));
+    rig.simulation.run_for(Leases::kTakeOver - 5s - early);
+    // It knows of the first loss, and not of the second, which is about to come.
+    proto::KeepSessionRequest knows;
+    knows.set_session(kWriter);
+    knows.add_give_back(rig.inode);
+    rig.in_background(rpc::Method::kKeepSession, knows, kept);
+    rig.simulation.run_for(2s);
+    ASSERT_TRUE(ended && kept);
+    KINTSUGI_EXPECT_OK(*ended);
+    ASSERT_FALSE(rig.meta->state().leases.owns(InodeId{second}, kWriter));
+    rig.restart();
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+      request.set_all(true);
+      request.add_lease(second);
+    }));
+    EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{second}, kWriter))
+        << "others may have written since, " << early.count();
+  }
+}
+
+TEST(Leases, WhoCouldNotTellSinceTheMetaserverStoodStillAfterItsStartIsBelieved) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  rig.restart();
+  rig.simulation.run_for(Leases::kTakeOver + 1s);
+  rig.meta->state().sessions.stood_still(Leases::kTakeOver);
+  EXPECT_FALSE(rig.get(kReader)) << "who knows what the writer keeps back";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_TRUE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter));
+}
+
 TEST(Leases, ARecallWhoseAnswerWasLostIsToldAgain) {
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));
@@ -176,6 +289,28 @@ TEST(Leases, AFileThatIsGoneIsInNobodysWayWhenManyAreWritten) {
   EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kOk));
   EXPECT_EQ(written->more(0).attributes().size(), 1'000'000u);
   EXPECT_EQ(rig.open("/g")->attributes().size(), 1'000'000u);
+}
+
+TEST(Leases, AFileWhoseLeaseWasLostIsNotSaidToBeWrittenWhenAWriteOfManyComesAgain) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/g"));
+  const uint64_t other = rig.open("/g")->attributes().inode();
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  ASSERT_TRUE(rig.get_of(rig.inode, kReader, false, false, 20s)) << "the writer is silent";
+  proto::WriteExtentsRequest request;
+  request.set_inode(other);
+  request.set_size_at_least(1'000'000);
+  request.add_more()->set_inode(rig.inode);
+  request.mutable_more(0)->set_size_at_least(2'000'000);
+  request.mutable_change()->set_session(kWriter);
+  request.mutable_change()->set_number(1);
+  for (const bool again : {false, true}) {
+    const auto written = rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
+    ASSERT_TRUE(written) << written.error();
+    EXPECT_EQ(written->code(), static_cast<int>(Code::kOk)) << again;
+    ASSERT_EQ(written->more_size(), 1);
+    EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kLeaseLost)) << again;
+  }
 }
 
 TEST(Leases, SeveralInodesAreSettledAtTheSameMoment) {
