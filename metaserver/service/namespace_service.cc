@@ -118,7 +118,6 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
 
 asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest& request) {
   const Caller caller = Caller::from(request.caller());
-  if (caller.is_root() || !request.recursive()) co_return Status{};
   auto tree = TreeWalk::start(state_.store, request.path());
   if (!tree) co_return Status{};  // whoever removes it says why
   size_t inodes = 0;
@@ -139,13 +138,14 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
 }
 
 asio::awaitable<Status> NamespaceService::settle_and_check(const proto::RemoveRequest& request) {
-  for (int round = 0; round < Settling::kMaxRounds; ++round) {
-    KINTSUGI_CO_TRY(co_await state_.settling.directories_of(request.path()));
-    KINTSUGI_CO_TRY(co_await check_tree(request));
-    // Others had turns meanwhile, and may have been given the lease of a directory: what they put there is not checked yet.
-    if (state_.settling.directories_are_settled(request.path())) co_return Status{};
-  }
-  co_return Status{Code::kUnavailable, request.path() + " is in use by other clients"};
+  KINTSUGI_CO_TRY(co_await state_.settling.directories_of(request.path()));
+  if (!request.recursive() || Caller::from(request.caller()).is_root()) co_return Status{};
+  // Who may not remove it takes no lease away.
+  KINTSUGI_CO_TRY(co_await check_tree(request));
+  // Others may keep back directories that this user may not empty: what is kept back has to come first, and nothing more is meanwhile.
+  const Leases::Pause pause(state_.leases);
+  KINTSUGI_CO_TRY(co_await state_.settling.below(request.path()));
+  co_return co_await check_tree(request);
 }
 
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,

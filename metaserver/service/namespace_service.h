@@ -22,8 +22,8 @@ class NamespaceService {
   /// A caller who is not root may remove everything below the directory: it may change each directory there. Others get their turn
   /// meanwhile. kAccessDenied, with the path.
   asio::awaitable<Status> check_tree(const proto::RemoveRequest& request);
-  /// The same, and nobody keeps anything back of the directories of the path: what came below while somebody was waited for is
-  /// checked as well. kUnavailable.
+  /// The same, and nobody keeps anything back of the directories of the path, nor, of what a caller who is not root removes, below it.
+  /// kUnavailable.
   asio::awaitable<Status> settle_and_check(const proto::RemoveRequest& request);
   asio::awaitable<Status> make_directory(Context context, const proto::MakeDirectoryRequest& request,
                                          Empty& response);

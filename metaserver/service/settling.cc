@@ -74,12 +74,6 @@ asio::awaitable<Status> Settling::directories_of(std::string path) {
   co_return co_await until_none(find);
 }
 
-bool Settling::directories_are_settled(std::string_view path) const {
-  Unsettled unsettled(reader_, leases_);
-  unsettled.directories_of(path);
-  return unsettled.empty();
-}
-
 asio::awaitable<std::vector<InodeId>> Settling::leased_below(InodeId directory) const {
   for (int walk = 1;; ++walk) {
     const uint64_t moves_before = moves_;

@@ -82,8 +82,6 @@ class Settling {
   }
   /// Nobody keeps anything back of the directories of the path, nor of the one that it leads to.
   asio::awaitable<Status> directories_of(std::string path);
-  /// That is so at this moment.
-  bool directories_are_settled(std::string_view path) const;
   /// Nobody keeps back anything of what lies below the directory and was closed before. Who is asked to give something back and
   /// does not within Leases::kTakeOver has lost it.
   asio::awaitable<Status> below(std::string path);

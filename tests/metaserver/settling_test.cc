@@ -205,6 +205,43 @@ TEST(Settling, WhatComesIntoATreeWhileItsRemovalWaitsIsCheckedAsWell) {
   EXPECT_GT(granted, 0) << "this shows nothing";
 }
 
+TEST(Settling, WhatIsKeptBackDeepInATreeIsCheckedBeforeAUserRemovesIt) {
+  std::optional<Status> ended;
+  SettlingRig rig;
+  const InodeId directory = rig.make_large_tree();
+  rig.make(directory.value, "everybody's", proto::Attributes::DIRECTORY);
+  const InodeId deep{rig.inode_of("/d/everybody's")};
+  proto::SetAttributesRequest owner;
+  owner.set_inode(deep.value);
+  owner.set_uid(7);
+  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
+  ASSERT_TRUE(rig.meta->state().leases.grant(kWriter, deep));
+  rig.remove_large_tree(ended);
+  rig.simulation.run_for(100ms);
+  ASSERT_FALSE(ended) << "only the writer knows what is in it";
+  rig.make(deep.value, "of another user", proto::Attributes::DIRECTORY, kWriter);
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(deep.value); }));
+  rig.simulation.run_for(100ms);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code(), Code::kAccessDenied);
+  EXPECT_NE(rig.inode_of("/d/everybody's/of another user"), 0u);
+}
+
+TEST(Settling, WhoMayNotRemoveATreeTakesNoLeaseInItAway) {
+  std::optional<Status> ended;
+  SettlingRig rig;
+  const InodeId directory = rig.make_large_tree();
+  rig.make(directory.value, "of another user", proto::Attributes::DIRECTORY);
+  const InodeId deep{rig.inode_of("/d/of another user")};
+  ASSERT_TRUE(rig.meta->state().leases.grant(kWriter, deep));
+  rig.remove_large_tree(ended);
+  rig.simulation.run_for(100ms);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code(), Code::kAccessDenied);
+  EXPECT_TRUE(rig.meta->state().leases.take_recalls(kWriter).empty());
+  EXPECT_TRUE(rig.owned(deep));
+}
+
 TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {
   LeaseRig rig;
   rig.sync_latency = 20ms;
