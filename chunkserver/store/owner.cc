@@ -12,6 +12,16 @@ bool may_lag(const Status& saved, const Identity& on_disk, const Identity& wante
   return cannot_write && on_disk.server == wanted.server && on_disk.cluster == wanted.cluster;
 }
 
+/// Makes `wanted`, as it is when the writes before this one have ended, durable on the disk. All of them use one temporary file.
+asio::awaitable<Status> save(StoreRoot& root, const Identity& wanted) {
+  KINTSUGI_CO_TRY(co_await root.identity_turn.acquire(TimePoint::max()));
+  const Identity identity = wanted;
+  const Status saved = co_await save_identity(root.disk, identity);
+  if (saved.ok()) root.identity = identity;
+  root.identity_turn.release();
+  co_return saved;
+}
+
 bool same_owner(const Identity& a, const Identity& b) {
   return a.server == b.server && a.cluster == b.cluster && a.number == b.number;
 }
@@ -94,25 +104,20 @@ Status join_cluster(Identity& identity, std::string cluster, uint32_t number) {
   return {};
 }
 
-asio::awaitable<Status> keep_owner(StoreRoot& root, Identity identity) {
+asio::awaitable<Status> keep_owner(StoreRoot& root, const Identity& identity) {
   // The mark of the metadata has its own time: a server that registers again waits for no disk.
   if (same_owner(root.identity, identity)) co_return Status{};
-  const Status saved = co_await save_identity(root.disk, identity);
-  if (may_lag(saved, root.identity, identity)) co_return Status{};
-  if (saved.ok()) root.identity = std::move(identity);
-  co_return saved;
+  const Status saved = co_await save(root, identity);
+  co_return may_lag(saved, root.identity, identity) ? Status{} : saved;
 }
 
-asio::awaitable<void> save_mark(StoreRoot& root, Identity identity) {
+asio::awaitable<void> save_mark(StoreRoot& root, const Identity& identity) {
   if (root.identity == identity) co_return;
   root.saving_mark = true;
-  const Status saved = co_await save_identity(root.disk, identity);
+  const Status saved = co_await save(root, identity);
   root.saving_mark = false;
-  if (saved.ok()) {
-    root.identity = identity;
-  } else {
+  if (!saved.ok())
     log::warning("disk {} does not get the mark of the metadata: {}", root.disk.root(), saved.to_string());
-  }
 }
 
 }  // namespace kintsugi::chunkserver

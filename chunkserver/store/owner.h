@@ -24,10 +24,12 @@ asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity);
 
 /// Binds the server to the cluster, in which it has this number. kConflict: `identity` names another cluster, and nothing changed.
 Status join_cluster(Identity& identity, std::string cluster, uint32_t number);
-/// Binds one disk to what the server is bound to; asks no disk that is bound so already.
-asio::awaitable<Status> keep_owner(StoreRoot& root, Identity identity);
+/// Binds one disk to what the server is bound to; asks no disk that is bound so already. `identity` outlives the call, and what it is
+/// when the writes before this one have ended is written.
+asio::awaitable<Status> keep_owner(StoreRoot& root, const Identity& identity);
 
-/// Makes the mark of `identity` durable on one disk. REQUIRES: no other call for it is under way (StoreRoot::saving_mark).
-asio::awaitable<void> save_mark(StoreRoot& root, Identity identity);
+/// Makes the mark of `identity`, as keep_owner() has it, durable on one disk. REQUIRES: no other call for it is under way
+/// (StoreRoot::saving_mark).
+asio::awaitable<void> save_mark(StoreRoot& root, const Identity& identity);
 
 }  // namespace kintsugi::chunkserver

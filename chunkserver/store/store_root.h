@@ -10,6 +10,7 @@
 #include "chunkserver/store/disk/limited_disk.h"
 #include "chunkserver/store/disk/root_guard.h"
 #include "chunkserver/store/segments/segment_log.h"
+#include "common/runtime/event.h"
 
 namespace kintsugi::chunkserver {
 
@@ -19,6 +20,7 @@ struct StoreRoot {
       : health(runtime.clock),
         device(runtime, health, bytes_per_second),
         disk(runtime, device, health, std::move(path), buffers),
+        identity_turn(runtime, 1),
         guard(disk),
         segments(runtime, disk, limits) {}
   StoreRoot(const StoreRoot&) = delete;
@@ -27,6 +29,7 @@ struct StoreRoot {
   DiskHealth health;
   LimitedDisk device;
   DataDisk disk;
+  runtime::Semaphore identity_turn;  ///< of whoever writes the identity
   RootGuard guard;
   SegmentLog segments;
   Identity identity;         ///< as it stands on the disk

@@ -493,6 +493,21 @@ TEST(ChunkStore, MakesNoNewIdentityWhileADiskThatMayKnowItCannotBeRead) {
   EXPECT_EQ(rig.store->identity().server, id);
 }
 
+TEST(ChunkStore, IsBoundToItsClusterWhileTheMarkOfTheMetadataIsWritten) {
+  for (Duration later{}; later < 1ms; later += 60us) {
+    StoreRig rig;
+    rig.start();
+    KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->join_cluster("blue", 3)));
+    rig.store->keep_metadata_mark({.epoch = 7, .position = 9});
+    rig.simulation.run_for(later);
+    KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 4)));
+    rig.simulation.run_for(2s);
+    rig.restart();
+    EXPECT_EQ(rig.store->identity().number, 4u) << later.count();
+    EXPECT_EQ(rig.store->identity().metadata.position, 9u) << later.count();
+  }
+}
+
 TEST(ChunkStore, UsesAFullDiskThoughItsMarkOfTheMetadataIsOld) {
   StoreRig rig(1, 2);
   rig.node.disk().set_capacity("/d0", uint64_t{1} << 30);
