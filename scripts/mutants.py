@@ -8,7 +8,7 @@
     scripts/mutants.py --journal FILE       keeps outcomes in FILE, and goes on where an interrupted run ended
 
 A mutant may name another random test that is to find it: `test = "metaserver_test/DirectoryHistories.*"` is a program of
-the build and the test in it, which takes its seeds from KINTSUGI_TEST_SEED and KINTSUGI_TEST_ROUNDS.
+the build and the test in it, which takes its seeds from KINTSUGI_TEST_SEED and KINTSUGI_TEST_ROUNDS, or has none.
 
 The tree must have been built before (scripts/build.sh). One line a mutant says which seed caught it; replay that with
 build/test/mutants/NAME/kintsugi-simulate --seeds SEED..SEED, or the test with KINTSUGI_TEST_SEED=SEED. The exit status
@@ -37,6 +37,7 @@ SEEDS, SHORT_SEEDS = 1000, 200
 LONGEST_RUN = 2 * 3600  # seconds: one mutant on all seeds
 TOO_SLOW = "too-slow"  # the kind of failure that a busy machine may be to blame for
 FAILED = re.compile(r"^seed (\d+) failed: ([\w-]+): (.*)$", re.MULTILINE)
+FAILED_TEST = "[  FAILED  ]"
 REPLAY = re.compile(r"KINTSUGI_TEST_SEED=(\d+)")
 
 
@@ -203,7 +204,9 @@ class Judge:
         if test:
             failure = REPLAY.search(ended.stdout)
             if failure is None and ended.returncode > 0:
-                raise MutantError(f"{shlex.join(command)} failed and named no seed")
+                if FAILED_TEST not in ended.stdout:
+                    raise MutantError(f"{shlex.join(command)} failed and named no seed")
+                return first, "a test without seeds"
             if failure is None and first < last:  # it ended at once, and did not say at which seed
                 each = (Judge.first_failure(program, test, seed, seed) for seed in range(first, last + 1))
                 return next((found for found in each if found), None)

@@ -54,8 +54,8 @@ ClusterFileSystem::Held ClusterFileSystem::held() const {
           .handles = handles_.count()};
 }
 
-void ClusterFileSystem::forget(NodeId node, uint64_t) {
-  told_.forget(node);
+void ClusterFileSystem::forget(NodeId node, uint64_t lookups) {
+  told_.forget(node, lookups);
 }
 
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,

@@ -72,6 +72,7 @@ asio::awaitable<Status> DirectoryOperations::list_entries(const Caller& caller, 
       DirectoryEntry entry;
       entry.name = listed.name();
       entry.cookie = cookies->add(at, listed.name()) + kSpecialEntries;
+      if (into.room(listed.name().size()) == 0) co_return Status{};  // it must not count as looked up
       if (plus) {
         entry.entry = told_.entry_of(caller, node, listed.name(), listed.attributes());
       } else {

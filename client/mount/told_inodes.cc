@@ -1,5 +1,7 @@
 #include "client/mount/told_inodes.h"
 
+#include <algorithm>
+
 #include "client/lib/files/file_mode.h"
 #include "common/base/math.h"
 
@@ -51,6 +53,8 @@ Entry ToldInodes::entry_of(const Caller& caller, NodeId parent, std::string_view
   Entry entry;
   entry.node = told.inode();
   entry.attributes = attributes_of(told);
+  if (const auto special = specials_.find(told.inode()); special != specials_.end())
+    ++special->second.lookups;
   entry.entry_valid = beliefs_.lasts(caller, parent);
   entry.attributes_valid = beliefs_.lasts(caller);
   return entry;
@@ -99,18 +103,22 @@ const proto::Attributes* ToldInodes::removed_directory(NodeId node) const {
 void ToldInodes::is_now(const proto::Attributes& inode) {
   if (inode.type() == proto::Attributes::FILE || inode.type() == proto::Attributes::DIRECTORY) return;
   if (specials_.size() >= remembered_ / kSpecialShare) specials_.clear();
-  specials_.insert_or_assign(inode.inode(), inode);
+  specials_[inode.inode()].told = inode;
 }
 
 const proto::Attributes* ToldInodes::special(NodeId node) const {
   const auto found = specials_.find(node);
-  return found == specials_.end() ? nullptr : &found->second;
+  return found == specials_.end() ? nullptr : &found->second.told;
 }
 
-void ToldInodes::forget(NodeId node) {
+void ToldInodes::forget(NodeId node, uint64_t lookups) {
   beliefs_.forget(node);
   removed_directories_.erase(node);
-  specials_.erase(node);
+  const auto special = specials_.find(node);
+  if (special == specials_.end()) return;
+  // The kernel goes on to know it when an answer that it did not take is undone.
+  special->second.lookups -= std::min(special->second.lookups, lookups);
+  if (special->second.lookups == 0) specials_.erase(special);
 }
 
 }  // namespace kintsugi::mount

@@ -43,7 +43,8 @@ class ToldInodes {
   void is_now(const proto::Attributes& inode);
   const proto::Attributes* special(NodeId node) const;
 
-  void forget(NodeId node);
+  /// The kernel gives back so many of the look-ups that it was answered.
+  void forget(NodeId node, uint64_t lookups);
   size_t names() const { return directory_names_.size(); }
   size_t kept() const { return removed_directories_.size() + specials_.size(); }
 
@@ -55,7 +56,11 @@ class ToldInodes {
   const size_t remembered_;
   std::map<std::pair<NodeId, std::string>, NodeId> directory_names_;   ///< bounded
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;  ///< bounded
-  std::unordered_map<NodeId, proto::Attributes> specials_;             ///< bounded
+  struct Special {
+    proto::Attributes told;
+    uint64_t lookups = 0;  ///< that the kernel has not given back
+  };
+  std::unordered_map<NodeId, Special> specials_;  ///< bounded
 };
 
 }  // namespace kintsugi::mount

@@ -253,8 +253,44 @@ TEST_F(MountTables, WhoHasAPipeOrALinkOpenGoesOnToSeeItWithoutItsName) {
   const auto target = cluster.run(mount->read_link(caller, link->node));
   ASSERT_TRUE(target) << target.error();
   EXPECT_EQ(*target, "target");
+  // One that was looked up by a process that was killed meanwhile is given back alone.
+  const auto link_again = cluster.run(mount->symlink(caller, directory, "again", "elsewhere"));
+  ASSERT_TRUE(link_again && cluster.run(mount->lookup(caller, directory, "again")));
+  mount->forget(link_again->node, 1);
+  KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, directory, "again")));
+  cluster.run_for(5s);
+  EXPECT_TRUE(cluster.run(mount->get_attributes(caller, link_again->node))) << "the kernel knows it still";
+  mount->forget(link_again->node, 1);
+  EXPECT_EQ(cluster.run(mount->get_attributes(caller, link_again->node)).error().code(), Code::kStale);
   mount->forget(pipe->node, 1);
   EXPECT_EQ(cluster.run(mount->get_attributes(caller, pipe->node)).error().code(), Code::kStale);
+}
+
+TEST_F(MountTables, AFileThatIsMadeWhileTheMetaserverStartsAnewStaysOpenWithoutItsName) {
+  constexpr int kFiles = 25;
+  cluster.crash_metaserver(Crash::kKill);
+  cluster.run_for(1s);
+  cluster.restart_metaserver();
+  std::vector<NodeId> made;
+  const auto make = [&](int i) -> asio::awaitable<void> {
+    const auto one = co_await mount->create(caller, kRootNode, fmt::format("f{}", i),
+                                            {.mode = S_IFREG | 0644}, {.flags = O_RDWR});
+    KINTSUGI_ASSERT(one);
+    made.push_back(one->entry.node);
+  };
+  for (int i = 0; i < kFiles; ++i) {
+    asio::co_spawn(cluster.client_node().runtime().executor, make(i), asio::detached);
+    cluster.run_for(20ms);
+  }
+  while (made.size() < kFiles)
+    cluster.run_for(100ms);
+  for (int i = 0; i < kFiles; ++i)
+    KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, kRootNode, fmt::format("f{}", i))));
+  cluster.run_for(90s);  // the metaserver does not take all for held any more
+  for (const NodeId node : made) {
+    const auto open = cluster.run(files->calls().get({}, node));
+    EXPECT_TRUE(open) << open.error();
+  }
 }
 
 TEST_F(MountTables, SpecialFilesThatAreNeverForgottenTakeABoundedRoom) {

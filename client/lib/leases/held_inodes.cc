@@ -42,6 +42,7 @@ std::deque<uint64_t> HeldInodes::begin_to_tell_all() {
   news_held_.clear();
   news_released_.clear();
   telling_all_ = true;
+  ++tellings_;
   return all;
 }
 

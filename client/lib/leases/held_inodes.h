@@ -17,6 +17,13 @@ class HeldInodes {
   void hold(uint64_t inode);
   /// As hold(), for one that the metaserver knows to be held since it answered (`hold_for`).
   void held(uint64_t inode);
+  /// How often everything began to be told. To be asked before a call that has an inode held (held_by_call()).
+  uint64_t tellings() const { return tellings_; }
+  /// A call has had the inode held. Pages that were told while it was under way did not name it, so the metaserver may have let it go
+  /// again: it is told once more.
+  void held_by_call(uint64_t inode, uint64_t tellings_before) {
+    if (tellings_ != tellings_before) news_held_.insert(inode);
+  }
   /// Undoes one hold().
   void release(uint64_t inode);
   /// The metaserver may have come to hold it after it was told of the release.
@@ -35,6 +42,7 @@ class HeldInodes {
   std::map<uint64_t, uint64_t> holds_;            ///< by inode: how often it is held
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
   bool telling_all_ = false;
+  uint64_t tellings_ = 0;
 };
 
 }  // namespace kintsugi::client

@@ -51,8 +51,10 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::get(Context context, uint
   request.set_lease(for_writing && session_.leases().may_want(inode));
   request.set_where(where != nullptr);
   const WriteLeases::Asking asking(session_.leases());
+  const uint64_t tellings = session_.held().tellings();
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
                      co_await ask<proto::InodeResponse>(context, rpc::Method::kGetInode, std::move(request)));
+  if (open) session_.held().held_by_call(inode, tellings);
   if (answer.lease()) session_.leases().granted(inode);
   if (where) *where = std::move(*answer.mutable_where());
   co_return std::move(*answer.mutable_attributes());
@@ -102,10 +104,13 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::make(Context context, pro
   const bool directory = request.type() == proto::Attributes::DIRECTORY && leased != nullptr;
   const bool file = request.hold_for() == session_.id() && request.type() == proto::Attributes::FILE;
   request.set_lease(file || directory);
+  const bool hold = request.hold_for() != 0;
   const WriteLeases::Asking asking(session_.leases());
+  const uint64_t tellings = session_.held().tellings();
   KINTSUGI_CO_ASSIGN(
       proto::InodeResponse answer,
       co_await change<proto::InodeResponse>(context, rpc::Method::kMakeInode, std::move(request), tag));
+  if (hold) session_.held().held_by_call(answer.attributes().inode(), tellings);
   if (answer.lease()) session_.leases().granted(answer.attributes().inode());
   if (answer.lease() && directory && session_.leases().has(answer.attributes().inode()))
     *leased = answer.file_policy();
