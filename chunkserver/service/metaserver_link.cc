@@ -143,6 +143,7 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
     std::vector<ListedChunk> chunks = store_.list_with_disks(after, kReportPage + 1);
     request.set_last(chunks.size() <= kReportPage);
     if (!request.last()) chunks.pop_back();
+    request.set_continues(reported > 0);
     request.clear_chunks();
     for (const ListedChunk& chunk : chunks) {
       proto::ReportedChunk& told = *request.add_chunks();

@@ -69,11 +69,8 @@ asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> ou
                                    std::move(freed));
 }
 
-std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
-  return [this, session](InodeId inode) {
-    state_.sessions.hold(session, inode);
-    return state_.sessions.held(inode);
-  };
+std::function<bool(InodeId)> InodeService::held() const {
+  return [this](InodeId inode) { return state_.sessions.held(inode); };
 }
 
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
@@ -286,7 +283,7 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   const ops::Unlink what{.parent = InodeId{request.parent()},
                          .name = request.name(),
                          .kind = request.directory() ? ops::Kind::kDirectory : ops::Kind::kOther,
-                         .held = held_or_by(request.hold_for())};
+                         .held = held()};
   const Status unlinked =
       ops::unlink(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
@@ -312,7 +309,7 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
   const auto target = request.exchange()     ? ops::Target::kExchange
                       : request.no_replace() ? ops::Target::kMustNotExist
                                              : ops::Target::kReplace;
-  const ops::Move what{from, request.name(), to, request.to_name(), target, held_or_by(request.hold_for())};
+  const ops::Move what{from, request.name(), to, request.to_name(), target, held()};
   const Status moved = ops::move(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (moved.ok()) state_.promises.moved(request.change().session(), from, to);
   if (moved.ok() && request.exchange()) state_.promises.moved(request.change().session(), to, from);

@@ -38,8 +38,8 @@ class InodeService {
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});
-  /// Somebody has the inode open, or `session` will.
-  std::function<bool(InodeId)> held_or_by(uint64_t session);
+  /// Says whether somebody may have an inode open.
+  std::function<bool(InodeId)> held() const;
   /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is
   /// to be cut off.
   asio::awaitable<Status> settle(InodeId file, uint64_t session, Cuts* cuts);

@@ -146,6 +146,7 @@ asio::awaitable<Status> ServerService::block_report(Context context, const proto
     const int end = std::min(begin + kChunksOfATurn, request.chunks_size());
     part.mutable_chunks()->Assign(request.chunks().begin() + begin, request.chunks().begin() + end);
     part.set_last(request.last() && end == request.chunks_size());
+    part.set_continues(request.continues() || begin > 0);
     KINTSUGI_CO_TRY(module.finish(co_await take_report(module.context(), part, complete)));
     if (end == request.chunks_size()) break;
     // A commit of nothing waits for nothing: others have a turn all the same.

@@ -32,6 +32,40 @@ TEST(BlockReport, ALatePageOfAnEarlierReportIsNotTakenForANewOne) {
   EXPECT_TRUE(rig.told.lost.empty()) << "the chunks of the pages before it";
 }
 
+TEST(BlockReport, ALatePageOfAReportToTheProcessBeforeIsNotTakenForANewOne) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);
+  rig.restart();
+  proto::RegisterServerRequest registration;
+  registration.set_server_id(server->id.value);
+  registration.set_address("10.0.2." + std::to_string(server->id.value) + ":9000");
+  registration.set_rack(server->rack);
+  registration.set_number(server->number);
+  registration.set_incarnation(server->incarnation);
+  *registration.mutable_seen() = server->seen;
+  const auto registered = rig.call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, registration);
+  ASSERT_TRUE(registered) << registered.error();
+  ASSERT_EQ(registered->replaces(), 0u);
+  proto::BlockReportRequest page;
+  page.set_server_id(server->id.value);
+  page.set_incarnation(server->incarnation);
+  page.set_report_id(server->report);
+  page.set_last(true);
+  page.set_continues(true);
+  const auto taken = rig.call<proto::Empty>(rpc::Method::kBlockReport, page);
+  EXPECT_FALSE(taken);
+  EXPECT_TRUE(rig.told.lost.empty()) << "the chunks of the pages before it";
+  rig.send_report(*server);
+  EXPECT_TRUE(server->refusals.empty() || server->refusals.back().ok()) << server->refusals.back();
+  EXPECT_TRUE(rig.told.lost.empty());
+}
+
 TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f", 8));

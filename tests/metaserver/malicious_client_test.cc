@@ -199,7 +199,6 @@ class MaliciousClient : public MetaServerRig {
     request.set_parent(inode());
     request.set_name(name());
     request.set_directory(chance(2));
-    request.set_hold_for(session());
     return request;
   }
   proto::MoveRequest move_names() {
@@ -211,7 +210,6 @@ class MaliciousClient : public MetaServerRig {
     request.set_to_name(name());
     request.set_no_replace(chance(4));
     request.set_exchange(chance(4));
-    request.set_hold_for(session());
     return request;
   }
   proto::ListInodeRequest list() {

@@ -78,6 +78,7 @@ void MetaServerRig::send_report(FakeServer& server, int page_size) {
     page.set_server_id(server.id.value);
     page.set_incarnation(server.incarnation);
     page.set_report_id(server.report);
+    page.set_continues(at != server.chunks.begin());
     for (int i = 0; i < page_size && at != server.chunks.end(); ++i, ++at) {
       proto::ReportedChunk* chunk = page.add_chunks();
       chunk->set_stripe_id(at->first.stripe.value);
