@@ -25,7 +25,7 @@ asio::awaitable<Status> ChunkService::write_chunk(Context context, const proto::
                                                   rpc::Stream& stream) {
   CountedCall call(counters_, &counters_.writes, &counters_.users_served);
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  Status allowed = judge_.check(request.capability(), id, rpc::kOpWrite);
+  Status allowed = judge_.check_store(request.capability(), id, request.server_id());
   if (!allowed.ok()) co_return call.finish(std::move(allowed));
   co_return call.finish(co_await receiver_.serve(context, request, stream));
 }
@@ -44,7 +44,7 @@ asio::awaitable<Status> ChunkService::write_small_chunk(Context context,
                                                         proto::Empty&) {
   CountedCall call(counters_, &counters_.writes, &counters_.users_served);
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  Status allowed = judge_.check(request.capability(), id, rpc::kOpWrite);
+  Status allowed = judge_.check_store(request.capability(), id, request.server_id());
   if (!allowed.ok()) co_return call.finish(std::move(allowed));
   co_return call.finish(co_await small_.write(context, request));
 }

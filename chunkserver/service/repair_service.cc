@@ -19,7 +19,7 @@ Status RepairService::check_node(StripeId stripe, const proto::RepairNode& node)
       KINTSUGI_TRY(judge_.check(node.capability(), own, rpc::kOpRead));
   }
   for (const proto::RebuiltChunk& store : node.stores())
-    KINTSUGI_TRY(judge_.check(store.capability(), {stripe, store.index()}, rpc::kOpWrite));
+    KINTSUGI_TRY(judge_.check_store(store.capability(), {stripe, store.index()}, node.server_id()));
   return {};
 }
 
@@ -36,7 +36,7 @@ asio::awaitable<Status> RepairService::repair_chunk(Context context, const proto
                                                     proto::RepairChunkResponse& response) {
   CountedCall call(counters_, &counters_.repairs, &counters_.repairs_running);
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  Status allowed = judge_.check(request.capability(), id, rpc::kOpWrite);
+  Status allowed = judge_.check_store(request.capability(), id, request.server_id());
   if (!allowed.ok()) co_return call.finish(std::move(allowed));
   co_return call.finish(co_await site_.repair_chunk(context, request, response));
 }

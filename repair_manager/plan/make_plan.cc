@@ -151,6 +151,7 @@ void set_request(const Setting& setting, RepairPlan& plan) {
   const ChunkView& root = setting.chunk(plan.targets.front().index);
   proto::RepairChunkRequest& request = plan.request;
   request.set_name(setting.input.servers.name_of(plan.targets.front().destination));
+  request.set_server_id(plan.targets.front().destination.value);
   request.set_stripe_id(plan.stripe.value);
   request.set_index(root.index);
   request.set_policy(plan.policy);

@@ -81,6 +81,17 @@ bool names(const Status& status, std::string_view what) {
   return status.message().find(what) != std::string::npos;
 }
 
+TEST(JointRepair, StoresNothingOnAServerThatHasTheAddressOfTheOneThatIsMeant) {
+  JointRig root;
+  root.request.set_server_id(root.id(kLost).value ^ 1);
+  EXPECT_EQ(root.outcome().code(), Code::kUnavailable);
+  root.expect_nothing_stored();
+  JointRig below;
+  below.first().set_server_id(below.first().server_id() ^ 1);
+  EXPECT_EQ(below.outcome().code(), Code::kUnavailable);
+  below.expect_nothing_stored();
+}
+
 TEST(JointRepair, RebuildsThreeChunksInOnePassOverTheHelpers) {
   for (uint32_t rows : {1u, 4u}) {
     JointRig rig(rows);

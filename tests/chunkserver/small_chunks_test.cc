@@ -47,6 +47,16 @@ Result<std::vector<std::byte>> get_small(ClusterRig& rig, ChunkId id) {
   return rig.simulation.run(read_small(rig, id, rig.capability(id)));
 }
 
+TEST(SmallChunks, OneThatIsForTheServerThatWasAtThisAddressBeforeIsRefused) {
+  ClusterRig rig(1);
+  proto::WriteSmallChunkRequest request = write_request(rig, chunk_id(1), chunk_bytes(4096, 1));
+  request.set_server_id(rig.id(0).value ^ 1);
+  EXPECT_EQ(rig.simulation.run(write_small(rig, request)).code(), Code::kUnavailable);
+  EXPECT_FALSE(rig.store(0).find(chunk_id(1)));
+  request.set_server_id(rig.id(0).value);
+  KINTSUGI_EXPECT_OK(rig.simulation.run(write_small(rig, request)));
+}
+
 TEST(SmallChunks, OneThatComesAfterItsChunkWasRemovedIsRefused) {
   ClusterRig rig(1);
   const auto bytes = chunk_bytes(4096, 1);

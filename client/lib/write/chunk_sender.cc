@@ -141,6 +141,7 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
   request.set_index(chunk_.index);
   request.set_policy(allocation_.stripe().policy());
   request.set_capability(place.capability());
+  request.set_server_id(place.server_id());
   request.set_max_bytes(chunk_.max_bytes);
   const Context limited = context_.with_deadline(resources_.now() + kStreamLimit);
   KINTSUGI_CO_ASSIGN(
@@ -172,6 +173,7 @@ asio::awaitable<Status> ChunkSender::send_whole_to(proto::ChunkPlacement place) 
   request.set_index(chunk_.index);
   request.set_policy(allocation_.stripe().policy());
   request.set_capability(place.capability());
+  request.set_server_id(place.server_id());
   request.set_data(whole_->data().data(), whole_->bytes);
   request.set_crc(whole_->block_crcs.front());
   small_write_ = SmallWrite::start(resources_, context_, server_, std::move(request));
