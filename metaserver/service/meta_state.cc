@@ -1,5 +1,6 @@
 #include "metaserver/service/meta_state.h"
 
+#include "common/log/log.h"
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/snapshot_saving.h"
@@ -13,6 +14,12 @@ namespace {
 constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
 /// Until clients have heard that what they were told before has changed.
 constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
+
+Status no_room(uint64_t free_bytes) {
+  return {Code::kNoSpace,
+          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
+                      free_bytes >> 20, MetaState::kStoreReserve >> 20)};
+}
 
 }  // namespace
 
@@ -54,13 +61,12 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
 Status MetaState::check_room() {
   const TimePoint now = runtime.clock.now();
   if (!room_known_until || now >= *room_known_until) {
+    const bool had_room = !room_known_until || store_free_bytes >= kStoreReserve;
     store_free_bytes = store.free_bytes();
     room_known_until = now + kRoomInterval;
+    if (had_room && store_free_bytes < kStoreReserve) log::warning("{}", no_room(store_free_bytes).message());
   }
-  if (store_free_bytes >= kStoreReserve) return {};
-  return {Code::kNoSpace,
-          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
-                      store_free_bytes >> 20, kStoreReserve >> 20)};
+  return store_free_bytes >= kStoreReserve ? Status{} : no_room(store_free_bytes);
 }
 
 Status MetaState::check_inline_room(const Transaction& transaction, uint64_t bytes) {

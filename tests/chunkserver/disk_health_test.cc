@@ -195,6 +195,19 @@ TEST(DiskHealth, ADiskThatAnswersNoSpaceIsFullUntilItReportsMoreRoom) {
   KINTSUGI_EXPECT_OK(rig.put(chunk_id(2), chunk_bytes(2 * kMiB, 2)));
 }
 
+TEST(DiskHealth, ADiskThatReportsNoFreeBytesIsFullUntilItReportsSome) {
+  StoreRig rig;
+  rig.node.disk().set_capacity("/d0", uint64_t{1} << 30);
+  rig.start();
+  EXPECT_FALSE(rig.store->disk_reports().at(0).full);
+  rig.node.disk().fill("/d0");
+  rig.simulation.run_for(3s);
+  EXPECT_TRUE(rig.store->disk_reports().at(0).full) << "before anybody has tried to write there";
+  rig.node.disk().set_capacity("/d0", (uint64_t{1} << 30) + 64 * kMiB);
+  rig.simulation.run_for(3s);
+  EXPECT_FALSE(rig.store->disk_reports().at(0).full);
+}
+
 TEST(DiskHealth, AShortageOfMemoryDropsNothing) {
   StoreRig rig;
   rig.start();

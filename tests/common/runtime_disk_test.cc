@@ -7,9 +7,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -472,6 +474,26 @@ TEST(UringDisk, AFileThatOutlivesItsDiskFailsCleanly) {
     EXPECT_EQ(status.code(), Code::kCancelled) << status;
   };
   run_on(production, body());
+  std::filesystem::remove(path);
+}
+
+TEST(UringDisk, AFileSystemWithFewFreeInodesHasNoRoom) {
+  std::string path = "/var/tmp/kintsugi_disk_test_XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  if (::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=16m,nr_inodes=300") != 0) {
+    std::filesystem::remove(path);
+    GTEST_SKIP() << "only root may mount";
+  }
+  ProductionRuntime production;
+  Disk& disk = production.runtime().disk;
+  auto body = [&]() -> asio::awaitable<void> {
+    EXPECT_GT((co_await disk.space(path))->free_bytes, 0u);
+    for (int i = 0; i < 60; ++i)
+      std::ofstream(fmt::format("{}/{}", path, i));
+    EXPECT_EQ((co_await disk.space(path))->free_bytes, 0u) << "fewer than 256 more files fit";
+  };
+  run_on(production, body());
+  EXPECT_EQ(::umount(path.c_str()), 0);
   std::filesystem::remove(path);
 }
 

@@ -118,7 +118,11 @@ asio::awaitable<Status> DataDisk::refresh_space() {
   }
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());
+  const bool had_room = !reports_no_room();
   space_ = *space;
+  if (had_room && reports_no_room())
+    log::warning("disk {} is full: it has no free bytes, or too few free inodes, and gets no new chunks",
+                 root_);
   room_.measured(space_.free_bytes);
   co_return Status{};
 }

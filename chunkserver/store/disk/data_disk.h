@@ -73,8 +73,9 @@ class DataDisk {
   bool failed() const { return health_.failed(); }
   bool answers() const { return health_.answers(); }
   bool takes_writes() const { return health_.takes_writes(); }
-  /// It answered "no space" a short while ago, and has not reported more room since.
-  bool full() const { return room_.full(health_.clock().now()); }
+  /// It reports no free bytes, as one that is short of inodes does; or it answered "no space" a short while ago, and has not
+  /// reported more room since.
+  bool full() const { return reports_no_room() || room_.full(health_.clock().now()); }
   /// kIoError: the disk failed. kUnavailable: it hangs, so that nobody should begin to wait for it.
   Status check_answers() const;
   /// Drops the disk; `on_failed` runs once.
@@ -105,6 +106,7 @@ class DataDisk {
   void take_back_promise(uint64_t bytes, uint64_t written);
 
  private:
+  bool reports_no_room() const { return space_.total_bytes > 0 && space_.free_bytes == 0; }
   asio::awaitable<Status> make_rooms();
   asio::awaitable<Status> empty_temporary_directory();
 
