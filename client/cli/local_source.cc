@@ -57,7 +57,7 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
 Status LocalSource::take_regular(const struct stat& attributes) {
   mode_ = attributes.st_mode & 07777;
   modified_ns_ = posix::ns_since_1970({attributes.st_mtim.tv_sec, attributes.st_mtim.tv_nsec});
-  if (modified_ns_ == 0) modified_ns_ = 1;  // the metaserver takes 0 for now
+  if (modified_ns_ == 0) modified_ns_ = 1;  // 0 would mean the current time
   if (attributes.st_size == 0) {
     // Files of /proc, and of some network file systems, have bytes all the same.
     std::byte first{};

@@ -78,7 +78,7 @@ TEST_F(LocalFiles, TimesBefore1970AndIn1970ItselfAndInTheFarFutureAreKept) {
     const auto source = LocalSource::open(path, threads);
     ASSERT_TRUE(source);
     const int64_t modified = (*source)->modified_ns();
-    EXPECT_NE(modified, 0) << "which stands for now";
+    EXPECT_NE(modified, 0) << "0 would mean the current time";
     EXPECT_LE(std::abs(modified - (time.tv_sec * 1'000'000'000 + time.tv_nsec)), 1) << time.tv_sec;
     const auto sink = LocalSink::create(directory + "/copy", kLarge, true, threads);
     ASSERT_TRUE(sink);
