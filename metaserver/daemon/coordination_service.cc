@@ -17,7 +17,7 @@ uint64_t milliseconds(Duration duration) {
 }
 
 /// What a repair manager has to know of a stripe.
-void describe_stripe(const MetaState& state, StripeId id, const proto::StoredStripe& stored,
+void describe_stripe(const ClusterParts& cluster, StripeId id, const proto::StoredStripe& stored,
                      proto::StripeDescription& description) {
   proto::Stripe& stripe = *description.mutable_stripe();
   stripe.set_stripe_id(id.value);
@@ -31,9 +31,9 @@ void describe_stripe(const MetaState& state, StripeId id, const proto::StoredStr
     place.set_server_id(server.value);
     place.set_length(chunk.length());
     place.set_crc(chunk.crc());
-    place.set_available(state.chunks.available({id, i}, chunk));
-    const bool cached = state.caches.cached(server, {id, i});
-    const auto heat = static_cast<float>(state.caches.heat(server, {id, i}));
+    place.set_available(cluster.chunks.available({id, i}, chunk));
+    const bool cached = cluster.caches.cached(server, {id, i});
+    const auto heat = static_cast<float>(cluster.caches.heat(server, {id, i}));
     if (!cached && heat == 0) continue;
     proto::ChunkHint& hint = *description.add_hints();
     hint.set_index(i);
@@ -72,7 +72,7 @@ asio::awaitable<Status> CoordinationService::join(Context, const proto::JoinRepa
   response.set_interval_ms(milliseconds(RepairShards::kInterval));
   response.set_lease_ms(milliseconds(RepairShards::kLease));
   response.set_max_per_server(std::max(1u, limits_.max_per_server / managers));
-  response.set_wall_clock_ns(state_.runtime.clock.wall_now().time_since_epoch().count());
+  response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
   response.set_repair_delay_ms(milliseconds(limits_.delay));
   co_return Status{};
 }
@@ -92,7 +92,7 @@ asio::awaitable<Status> CoordinationService::fetch(Context context,
   module.output(0, double(response.events_size()));
   module.output(1, double(response.missing_size()));
   module.output(2, double(response.compact_size()));
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 Status CoordinationService::check_joined(const proto::FetchRepairWorkRequest& request) const {
@@ -116,7 +116,7 @@ bool CoordinationService::read_events(const proto::FetchRepairWorkRequest& reque
 asio::awaitable<Status> CoordinationService::await_events(Context context,
                                                           const proto::FetchRepairWorkRequest& request,
                                                           proto::FetchRepairWorkResponse& answer) {
-  const TimePoint give_up = state_.runtime.clock.now() + kHold;
+  const TimePoint give_up = store_.runtime.clock.now() + kHold;
   while (!read_events(request, answer)) {
     const sight::Wait wait(context, sight::WaitKind::kIdle);
     const bool news = co_await coordinator_.await_news(give_up);
@@ -132,7 +132,7 @@ void CoordinationService::take_compactions(const proto::FetchRepairWorkRequest& 
     return coordinator_.shards().owner_of(repair_shard(inode)) == request.manager_id();
   };
   const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactions);
-  for (const InodeId inode : state_.compactions.take(mine, wanted))
+  for (const InodeId inode : cluster_.compactions.take(mine, wanted))
     answer.add_compact(inode.value);
 }
 
@@ -156,9 +156,9 @@ void CoordinationService::list_missing(RepairShards::ManagerId manager, const pr
   const ChunkId after{StripeId{page.after_stripe()}, page.after_index()};
   const ServerId server{page.server_id()};
   if (page.reported()) {
-    state_.chunks.scan_lost(after, visit);
-  } else if (!server || state_.servers.is_dead(server)) {
-    state_.scan_chunks_of(server, after, visit);
+    cluster_.chunks.scan_lost(after, visit);
+  } else if (!server || cluster_.servers.is_dead(server)) {
+    cluster_.scan_chunks_of(server, after, visit);
   }
 }
 
@@ -169,10 +169,10 @@ asio::awaitable<Status> CoordinationService::describe(Context context,
   if (request.stripe_ids_size() > kMaxDescribed)
     co_return module.finish({Code::kLimitExceeded, fmt::format("more than {} stripes", kMaxDescribed)});
   for (uint64_t id : request.stripe_ids()) {
-    const auto stored = load_stripe(state_.store, StripeId{id});
-    if (stored) describe_stripe(state_, StripeId{id}, *stored, *response.add_stripes());
+    const auto stored = load_stripe(store_.kv, StripeId{id});
+    if (stored) describe_stripe(cluster_, StripeId{id}, *stored, *response.add_stripes());
   }
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 Status CoordinationService::check_owner(RepairShards::ManagerId manager, StripeId stripe) const {
@@ -203,7 +203,7 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   if (status.code() == Code::kConflict && !request.check_only()) {
     // The answer to the same request was lost: the first one has made it the chunk's place.
     if (server != old && repairs_.place_of(chunk) == server) co_return Status{};
-    log::info("repair of chunk {} onto server {} came too late: {}", chunk, state_.servers.name_of(server),
+    log::info("repair of chunk {} onto server {} came too late: {}", chunk, cluster_.servers.name_of(server),
               status.message());
     KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
   }

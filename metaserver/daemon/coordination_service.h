@@ -6,7 +6,7 @@
 #include "common/proto/coordination.pb.h"
 #include "common/rpc/server.h"
 #include "metaserver/daemon/repair_coordinator.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/meta_store.h"
 #include "metaserver/service/repair_service.h"
 
 namespace kintsugi::metaserver {
@@ -30,9 +30,9 @@ class CoordinationService {
   static constexpr Duration kHold = std::chrono::milliseconds(200);
 
   /// References outlive it.
-  CoordinationService(MetaState& state, RepairService& repairs, RepairCoordinator& coordinator,
-                      RepairLimits limits)
-      : state_(state), repairs_(repairs), coordinator_(coordinator), limits_(limits) {}
+  CoordinationService(MetaStore& store, ClusterParts& cluster, RepairService& repairs,
+                      RepairCoordinator& coordinator, RepairLimits limits)
+      : store_(store), cluster_(cluster), repairs_(repairs), coordinator_(coordinator), limits_(limits) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -59,7 +59,8 @@ class CoordinationService {
                     proto::FetchRepairWorkResponse& answer) const;
   Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;
 
-  MetaState& state_;
+  MetaStore& store_;
+  ClusterParts& cluster_;
   RepairService& repairs_;
   RepairCoordinator& coordinator_;
   const RepairLimits limits_;

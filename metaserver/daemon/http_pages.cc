@@ -41,7 +41,7 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   gauge("stripes_unreadable", "Degraded stripes of which too few chunks are left to read them",
         [](MetaDaemon& d) { return d.metaserver().stats().health.unreadable(); });
   gauge("servers_not_reported", "Chunkservers that have yet to say which of their chunks they have",
-        [](MetaDaemon& d) { return d.metaserver().state().servers_not_reported().size(); });
+        [](MetaDaemon& d) { return d.metaserver().state().cluster.servers_not_reported().size(); });
   gauge("quarantined_chunks", "Chunks that no file names and that may not be garbage",
         [](MetaDaemon& d) { return d.metaserver().stats().quarantined_chunks; });
   gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",
@@ -49,7 +49,7 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
   gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",
-        [](MetaDaemon& d) { return d.metaserver().state().compactions.waiting(); });
+        [](MetaDaemon& d) { return d.metaserver().state().cluster.compactions.waiting(); });
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       secret_(secret),
       metaserver_(runtime, options.metaserver, secret, store),
       client_(runtime, secret),
-      coordinator_(runtime, metaserver_.state(), options.repairs.delay),
-      coordination_service_(metaserver_.state(), metaserver_.repairs(), coordinator_, options.repairs),
+      coordinator_(runtime, metaserver_.state().cluster, options.repairs.delay),
+      coordination_service_(metaserver_.state().store, metaserver_.state().cluster, metaserver_.repairs(),
+                            coordinator_, options.repairs),
       limits_(options.repairs),
-      reports_(runtime, coordinator_.shards(), metaserver_.state().servers.names(), client_) {
+      reports_(runtime, coordinator_.shards(), metaserver_.state().cluster.servers.names(), client_) {
   metaserver_.set_host(coordinator_);
   register_handlers();
   coordination_service_.register_on(metaserver_.server());

@@ -19,9 +19,10 @@ proto::RepairEvent make_event(proto::RepairEvent::Kind kind, ServerId server) {
 
 }  // namespace
 
-RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state,
+RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const ClusterParts& cluster,
                                      Duration repair_delay)
-    : state_(state),
+    : clock_(runtime.clock),
+      cluster_(cluster),
       repair_delay_(repair_delay),
       life_(first_number(runtime.clock)),
       shards_(runtime.clock, life_),
@@ -34,7 +35,7 @@ void RepairCoordinator::start(bool new_cluster) {
   if (new_cluster) shards_.settle();
   tell_of_shards();
   // Managers need a moment to come.
-  next_complaint_ = state_.runtime.clock.now() + RepairShards::kSettle;
+  next_complaint_ = clock_.now() + RepairShards::kSettle;
   tasks_.spawn(watch());
 }
 
@@ -56,8 +57,8 @@ asio::awaitable<void> RepairCoordinator::watch() {
 }
 
 void RepairCoordinator::complain() {
-  const TimePoint now = state_.runtime.clock.now();
-  if (now < next_complaint_ || state_.health.counts().missing_chunks() == 0) return;
+  const TimePoint now = clock_.now();
+  if (now < next_complaint_ || cluster_.health.counts().missing_chunks() == 0) return;
   const std::string nobody = nobody_repairs();
   if (nobody.empty()) return;
   log::warning("{}", nobody);
@@ -70,7 +71,7 @@ std::string RepairCoordinator::nobody_repairs() const {
       "no repair manager is registered: nothing is repaired, {} missing chunks wait; start "
       "kintsugi-repair-manager "
       "(`kintsugi cluster start` does)",
-      state_.health.counts().missing_chunks());
+      cluster_.health.counts().missing_chunks());
 }
 
 // ---- shards ----------------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ asio::awaitable<bool> RepairCoordinator::await_news(TimePoint give_up) {
 }
 
 asio::awaitable<void> RepairCoordinator::await_shards() {
-  const TimePoint give_up = state_.runtime.clock.now() + RepairShards::kSettle;
+  const TimePoint give_up = clock_.now() + RepairShards::kSettle;
   while (!shards_.settled()) {
     const bool news = co_await await_news(give_up);
     if (!news) co_return;

@@ -11,7 +11,7 @@
 #include "common/runtime/task_group.h"
 #include "metaserver/repair/repair_log.h"
 #include "metaserver/repair/repair_shards.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
 #include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
@@ -27,7 +27,7 @@ class RepairCoordinator final : public RepairHost {
   static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 
   /// References outlive it.
-  RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state, Duration repair_delay);
+  RepairCoordinator(const runtime::Runtime& runtime, const ClusterParts& cluster, Duration repair_delay);
 
   /// `new_cluster`: this metaserver has no former life whose managers might still work.
   void start(bool new_cluster);
@@ -70,7 +70,8 @@ class RepairCoordinator final : public RepairHost {
   /// Wakes those that wait if shards changed hands.
   void tell_of_shards();
 
-  const MetaState& state_;
+  const runtime::Clock& clock_;
+  const ClusterParts& cluster_;
   const Duration repair_delay_;
   const uint64_t life_;
   RepairShards shards_;

@@ -34,14 +34,14 @@ Result<AllocationService::Policies> AllocationService::policies_for(
   std::string name = request.policy();
   if (name.empty() && request.inode() != 0) {
     KINTSUGI_ASSIGN(const proto::StoredInode inode,
-                    Inodes::find(Transaction(state_.store), InodeId{request.inode()}));
+                    Inodes::find(Transaction(store_.kv), InodeId{request.inode()}));
     name = inode.policy();
   } else if (name.empty()) {
-    KINTSUGI_TRY(state_.places.check_writable(request.path()));
+    KINTSUGI_TRY(names_.places.check_writable(request.path()));
     KINTSUGI_TRY(
-        state_.places.check_parent(Caller::from(request.caller()), request.path(), kMayWrite | kMayExecute));
+        names_.places.check_parent(Caller::from(request.caller()), request.path(), kMayWrite | kMayExecute));
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
-                    state_.policies.for_new_file(state_.store, request.path()));
+                    names_.policies.for_new_file(store_.kv, request.path()));
     name = inherited.policy();
   }
   KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(name));
@@ -53,9 +53,9 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
                                                         const proto::AllocateStripeRequest& request) {
   const erasure::Policy& policy = policies.stripe;
   KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
-  uint64_t chunk_bytes = state_.options.chunk_bytes;
+  uint64_t chunk_bytes = store_.options.chunk_bytes;
   if (policies.copies_of_file) chunk_bytes = std::min(chunk_bytes, request.file_bytes() + kDiskReserve);
-  const UsableServers usable = state_.usable_servers(exclude, chunk_bytes);
+  const UsableServers usable = cluster_.usable_servers(exclude, chunk_bytes);
   const size_t count = std::min<size_t>(policy.chunks(), usable.servers.size());
   std::vector<uint32_t> lacking;
   for (auto index = static_cast<uint32_t>(count); index < policy.chunks(); ++index)
@@ -63,48 +63,48 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
   // Chunks are left out only while servers are away. A client that excludes servers asks again without that; space has
   // to be made by people; and a cluster that never had servers enough for the policy never will by itself.
   const bool away = exclude.empty() && usable.servers.size() + usable.full < policy.chunks() &&
-                    state_.servers.servers().size() >= policy.chunks();
+                    cluster_.servers.servers().size() >= policy.chunks();
   if (!lacking.empty() && !(away && erasure::Code::get(policy)->may_lack(lacking)))
     return too_few_servers(policies.file, policy, usable);
-  std::vector<ServerId> servers = choose_servers(count, usable.servers, {}, state_.runtime.random);
+  std::vector<ServerId> servers = choose_servers(count, usable.servers, {}, store_.runtime.random);
   servers.resize(policy.chunks());
   return servers;
 }
 
 asio::awaitable<void> AllocationService::wait_for_servers(Context context, const Policies& policies) {
-  while (!state_.stopping) {
-    const UsableServers usable = state_.usable_servers({}, 0);
+  while (!store_.stopping) {
+    const UsableServers usable = cluster_.usable_servers({}, 0);
     // Those that do not come are declared dead soon after the start, so this ends.
     if (usable.servers.size() >= policies.stripe.chunks() || usable.expected == 0) co_return;
-    if (!co_await state_.servers_changed.wait_until(context.deadline)) co_return;
+    if (!co_await cluster_.servers_changed.wait_until(context.deadline)) co_return;
   }
 }
 
 Status AllocationService::allocate(const proto::AllocateStripeRequest& request, const Policies& policies,
                                    proto::AllocateStripeResponse& response) {
-  KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_TRY(store_.check_room());
   const std::string policy = policies.stripe.name();
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 
   UploadId upload{request.upload_id()};
   if (!upload) {
-    KINTSUGI_ASSIGN(const uint64_t id, state_.upload_ids.take());
+    KINTSUGI_ASSIGN(const uint64_t id, cluster_.upload_ids.take());
     upload = UploadId{id};
   }
-  KINTSUGI_ASSIGN(const uint64_t stripe_id, state_.stripe_ids.take());
-  KINTSUGI_TRY(state_.uploads.use(upload));
+  KINTSUGI_ASSIGN(const uint64_t stripe_id, cluster_.stripe_ids.take());
+  KINTSUGI_TRY(cluster_.uploads.use(upload));
   KINTSUGI_ASSIGN(*response.mutable_ticket(),
-                  state_.allocations.add(upload, StripeId{stripe_id}, policy, servers));
+                  cluster_.allocations.add(upload, StripeId{stripe_id}, policy, servers));
   proto::StoredStripe stripe;
   stripe.set_policy(policy);
   for (ServerId server : servers)
     stripe.add_chunks()->set_server_id(server.value);
   response.set_upload_id(upload.value);
   *response.mutable_stripe() =
-      state_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead, state_.options.upload_ttl);
-  response.set_max_chunk_bytes(state_.options.chunk_bytes);
+      cluster_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead, store_.options.upload_ttl);
+  response.set_max_chunk_bytes(store_.options.chunk_bytes);
   response.set_file_policy(policies.file.name());
-  response.set_default_policy(state_.policies.default_policy(state_.store));
+  response.set_default_policy(names_.policies.default_policy(store_.kv));
   return {};
 }
 
@@ -121,15 +121,15 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
   // other operations, which a client that stores many files would wait for once more with each of them. A refusal
   // does.
   if (allocated.ok()) co_return module.finish(std::move(allocated));
-  co_return module.finish(co_await state_.finish_read(module.context(), std::move(allocated)));
+  co_return module.finish(co_await store_.finish_read(module.context(), std::move(allocated)));
 }
 
 Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
                                   proto::ReplaceChunkResponse& response) {
   const UploadId upload{request.upload_id()};
   const StripeId stripe{request.stripe().stripe_id()};
-  KINTSUGI_ASSIGN(const proto::StripeTicket ticket, state_.uploads.open(upload, stripe, request.ticket()));
-  if (state_.store.get(keys::stripe(stripe))) {
+  KINTSUGI_ASSIGN(const proto::StripeTicket ticket, cluster_.uploads.open(upload, stripe, request.ticket()));
+  if (store_.kv.get(keys::stripe(stripe))) {
     return {Code::kConflict, fmt::format("stripe {} is sealed already", stripe)};
   }
   if (request.index() >= static_cast<uint32_t>(ticket.servers_size())) {
@@ -140,25 +140,25 @@ Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
   for (int i = 0; i < ticket.servers_size(); ++i) {
     const ServerId server{ticket.servers(i)};
     exclude.push_back(server);
-    const ServerRecord* record = state_.servers.find(server);
+    const ServerRecord* record = cluster_.servers.find(server);
     if (i != static_cast<int>(request.index()) && record)
       others.push_back({server, record->stored.rack(), 0});
   }
-  const UsableServers usable = state_.usable_servers(exclude, ticket.max_chunk_bytes());
-  const std::vector<ServerId> chosen = choose_servers(1, usable.servers, others, state_.runtime.random);
+  const UsableServers usable = cluster_.usable_servers(exclude, ticket.max_chunk_bytes());
+  const std::vector<ServerId> chosen = choose_servers(1, usable.servers, others, store_.runtime.random);
   if (chosen.empty()) {
     return {Code::kUnavailable,
             fmt::format("no other server is usable for chunk {}:{} (policy {}, {} excluded)", stripe,
                         request.index(), ticket.policy(), exclude.size())};
   }
-  response.set_ticket(state_.allocations.reallocate(ticket, request.index(), chosen.front()));
+  response.set_ticket(cluster_.allocations.reallocate(ticket, request.index(), chosen.front()));
   proto::StoredStripe described;
   described.set_policy(ticket.policy());
   for (int i = 0; i < ticket.servers_size(); ++i)
     described.add_chunks();
   described.mutable_chunks(static_cast<int>(request.index()))->set_server_id(chosen.front().value);
   const proto::Stripe with_capability =
-      state_.describe(stripe, described, rpc::kOpWrite | rpc::kOpRead, state_.options.upload_ttl);
+      cluster_.describe(stripe, described, rpc::kOpWrite | rpc::kOpRead, store_.options.upload_ttl);
   *response.mutable_chunk() = with_capability.chunks(static_cast<int>(request.index()));
   return {};
 }
@@ -168,7 +168,7 @@ asio::awaitable<Status> AllocationService::replace_chunk(Context context,
                                                          proto::ReplaceChunkResponse& response) {
   sight::Module module{context, kReplaceChunk};
   const Status replaced = replace(request, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), replaced));
+  co_return module.finish(co_await store_.finish_read(module.context(), replaced));
 }
 
 }  // namespace kintsugi::metaserver

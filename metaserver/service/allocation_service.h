@@ -3,14 +3,17 @@
 
 #include "common/rpc/server.h"
 #include "erasure/policy.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class AllocationService {
  public:
-  explicit AllocationService(MetaState& state) : state_(state) {}
+  AllocationService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster)
+      : store_(store), names_(names), cluster_(cluster) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -35,7 +38,9 @@ class AllocationService {
                   proto::AllocateStripeResponse& response);
   Status replace(const proto::ReplaceChunkRequest& request, proto::ReplaceChunkResponse& response);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -8,14 +8,18 @@
 
 #include "common/runtime/context.h"
 #include "common/runtime/task_group.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
 class BackgroundWork {
  public:
-  /// `state` outlives it, and is loaded when it starts.
-  explicit BackgroundWork(MetaState& state) : state_(state), tasks_(state.runtime) {}
+  /// References outlive it, and are loaded when it starts.
+  BackgroundWork(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
+      : store_(store), names_(names), cluster_(cluster), clients_(clients), tasks_(store.runtime) {}
 
   void start();
   /// No new step begins.
@@ -39,7 +43,10 @@ class BackgroundWork {
   asio::awaitable<Status> forget(uint64_t session, bool ended_by_silence);
   asio::awaitable<void> expire_quarantine_forever();
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
+  Clients& clients_;
   runtime::TaskGroup tasks_;
 };
 

@@ -25,31 +25,31 @@ asio::awaitable<Status> DrainService::drain_server(Context context, const proto:
                                                    proto::Empty&) {
   sight::Module module{context, kDrain};
   const ServerId server{request.server_id()};
-  Transaction transaction(state_.store);
-  const bool known = state_.servers.set_draining(transaction, server, request.drain());
+  Transaction transaction(store_.kv);
+  const bool known = cluster_.servers.set_draining(transaction, server, request.drain());
   const Status done = known ? Status{} : unknown(server);
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), done, transaction)));
-  log::info("server {} is {}", state_.servers.name_of(server),
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), done, transaction)));
+  log::info("server {} is {}", cluster_.servers.name_of(server),
             request.drain() ? "being drained" : "no longer drained");
   co_return Status{};
 }
 
 Status DrainService::check_removable(ServerId server) const {
-  const ServerRecord* record = state_.servers.find(server);
+  const ServerRecord* record = cluster_.servers.find(server);
   if (!record) return unknown(server);
   const bool dead = record->liveness == proto::ServerState::DEAD;
   if (!dead && !record->stored.draining())
     return {Code::kConflict,
-            fmt::format("server {} is in use: drain it first", state_.servers.name_of(server))};
-  if (!state_.holds_chunks(server)) return {};
+            fmt::format("server {} is in use: drain it first", cluster_.servers.name_of(server))};
+  if (!cluster_.holds_chunks(server)) return {};
   return {Code::kConflict, fmt::format("server {} is {}, but not all of its chunks are elsewhere yet",
-                                       state_.servers.name_of(server), dead ? "dead" : "being drained")};
+                                       cluster_.servers.name_of(server), dead ? "dead" : "being drained")};
 }
 
 asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId server) {
   bool more = true;
   while (more) {
-    Transaction transaction(state_.store);
+    Transaction transaction(store_.kv);
     size_t count = 0;
     transaction.scan(keys::all(keys::Kind::kGarbage, server.value),
                      [&](std::string_view key, std::string_view) {
@@ -57,8 +57,8 @@ asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId s
                        return ++count < kKeysABatch;
                      });
     more = count == kKeysABatch;
-    more = state_.quarantine.forget(transaction, server) || more;
-    KINTSUGI_CO_TRY(co_await state_.finish(context, {}, transaction));
+    more = cluster_.quarantine.forget(transaction, server) || more;
+    KINTSUGI_CO_TRY(co_await store_.finish(context, {}, transaction));
   }
   co_return Status{};
 }
@@ -73,13 +73,13 @@ asio::awaitable<Status> DrainService::remove_server(Context context,
   if (allowed.ok()) allowed = co_await forget_garbage(module.context(), server);
   // Something may have been placed there while that was committed.
   if (allowed.ok()) allowed = check_removable(server);
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   if (allowed.ok()) {
-    state_.servers.remove(transaction, server);
-    state_.caches.forget(server);
+    cluster_.servers.remove(transaction, server);
+    cluster_.caches.forget(server);
   }
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), allowed, transaction)));
-  log::info("server {} was removed", state_.servers.name_of(server));
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), allowed, transaction)));
+  log::info("server {} was removed", cluster_.servers.name_of(server));
   co_return Status{};
 }
 

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class DrainService {
  public:
-  explicit DrainService(MetaState& state) : state_(state) {}
+  DrainService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -20,7 +21,8 @@ class DrainService {
   Status check_removable(ServerId server) const;
   asio::awaitable<Status> forget_garbage(Context context, ServerId server);
 
-  MetaState& state_;
+  MetaStore& store_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

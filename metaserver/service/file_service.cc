@@ -27,10 +27,10 @@ void FileService::register_on(rpc::Server& server) {
 Status FileService::read_extents(const proto::OpenReadRequest& request,
                                  proto::OpenReadResponse& response) const {
   if (request.inode() == 0)
-    KINTSUGI_TRY(state_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead));
+    KINTSUGI_TRY(names_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead));
   const std::string name = request.inode() != 0 ? fmt::format("inode {}", request.inode()) : request.path();
   const auto place =
-      request.inode() != 0 ? state_.places.of(InodeId{request.inode()}) : state_.places.at(request.path());
+      request.inode() != 0 ? names_.places.of(InodeId{request.inode()}) : names_.places.at(request.path());
   if (!place && request.inode() == 0) return place.error();
   if (!place) return {place.error().code(), name + " " + place.error().message()};
   const Reader reader(place->view());
@@ -61,7 +61,7 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
       const auto stripe = load_stripe(reader, stripe_id);
       KINTSUGI_ASSERT(stripe);
       proto::Stripe& described = *response.add_stripes();
-      described = state_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
+      described = cluster_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
       described.set_inline_data(stripe->inline_data());
       described.set_inline_crc(stripe->inline_crc());
       inline_bytes += stripe->inline_data().size();
@@ -82,23 +82,23 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
     if (request.inode() == 0) all.path(request.path(), request.session());
     if (request.inode() != 0) all.inode(InodeId{request.inode()}, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   const Status read = read_extents(request, response);
-  for (const ServerId server : state_.slow.list())
+  for (const ServerId server : cluster_.slow.list())
     response.add_slow_servers(server.value);
   module.output(0, response.stripes_size());
-  co_return module.finish(co_await state_.finish_read(module.context(), read));
+  co_return module.finish(co_await store_.finish_read(module.context(), read));
 }
 
 asio::awaitable<Status> FileService::seal_stripe(Context context, const proto::SealStripeRequest& request,
                                                  Empty&) {
   sight::Module module{context, kSealStripe, {double(request.sealed().stripe().length())}};
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   std::vector<ChunkId> missing;
   const Status sealed =
-      state_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
+      cluster_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
   if (sealed.ok() && !transaction.empty()) written_.note_placed(request.sealed());
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), sealed, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), sealed, transaction)));
   written_.report(request.sealed(), missing);
   co_return Status{};
 }
@@ -106,8 +106,8 @@ asio::awaitable<Status> FileService::seal_stripe(Context context, const proto::S
 std::optional<proto::Attributes> FileService::committed_before(
     const proto::CommitFileRequest& request) const {
   if (request.upload_id() == 0) return std::nullopt;
-  const Reader reader(state_.store);
-  const Result<proto::Attributes> existing = state_.names.stat(reader, request.path());
+  const Reader reader(store_.kv);
+  const Result<proto::Attributes> existing = names_.tree.stat(reader, request.path());
   if (!existing) return std::nullopt;
   const proto::StoredInode inode = load_inode(reader, InodeId{existing->inode()});
   if (inode.upload_id() != request.upload_id()) return std::nullopt;
@@ -117,10 +117,10 @@ std::optional<proto::Attributes> FileService::committed_before(
 Result<proto::Attributes> FileService::commit(Transaction& transaction,
                                               const proto::CommitFileRequest& request,
                                               std::vector<ChunkId>& missing, FreedStripes& freed) {
-  KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_TRY(state_.places.check_writable(request.path()));
+  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_TRY(names_.places.check_writable(request.path()));
   const Caller caller = Caller::from(request.caller());
-  KINTSUGI_TRY(state_.places.check_parent(caller, request.path(), kMayExecute));
+  KINTSUGI_TRY(names_.places.check_parent(caller, request.path(), kMayExecute));
   NewFile file;
   file.mode = request.mode();
   file.uid = request.uid();
@@ -130,7 +130,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   file.upload_id = request.upload_id();
   const UploadId upload{request.upload_id()};
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
+                  cluster_.uploads.gather(transaction, upload, request.sealed(), missing));
   KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), request.size(), stripes, false));
   file.extents = request.extents();
   if (!request.extents().empty()) {
@@ -143,13 +143,13 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   }
   if (file.policy.empty()) {
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
-                    state_.policies.for_new_file(transaction.store(), request.path()));
+                    names_.policies.for_new_file(transaction.store(), request.path()));
     file.policy = inherited.policy();
   }
-  KINTSUGI_ASSIGN(proto::Attributes made, state_.names.put_file(transaction, request.path(), std::move(file),
-                                                                request.replace(), freed, caller));
-  state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
-  if (const Status counted = state_.account(transaction); !counted.ok())
+  KINTSUGI_ASSIGN(proto::Attributes made, names_.tree.put_file(transaction, request.path(), std::move(file),
+                                                               request.replace(), freed, caller));
+  cluster_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  if (const Status counted = names_.quotas.account(transaction); !counted.ok())
     return Status{counted.code(), request.path() + " " + counted.message()};
   return made;
 }
@@ -157,21 +157,21 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
 asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,
                                                  proto::CommitFileResponse& response) {
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
-    co_return module.finish(co_await state_.finish_read(module.context()));
+    co_return module.finish(co_await store_.finish_read(module.context()));
   }
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   std::vector<ChunkId> missing;
   FreedStripes freed;
   const Status made = extract(commit(transaction, request, missing, freed), *response.mutable_attributes());
   if (made.ok()) {
     written_.note_placed(request.sealed());
-    state_.uploads.ended(UploadId{request.upload_id()});
+    cluster_.uploads.ended(UploadId{request.upload_id()});
   }
   KINTSUGI_CO_TRY(
-      module.finish(co_await state_.finish(module.context(), made, transaction, std::move(freed))));
+      module.finish(co_await store_.finish(module.context(), made, transaction, std::move(freed))));
   written_.report(request.sealed(), missing);
   co_return Status{};
 }
@@ -181,19 +181,19 @@ asio::awaitable<Status> FileService::keep_upload(Context context, const proto::K
   sight::Module module{context, kKeepUpload};
   const UploadId upload{request.upload_id()};
   const Status kept =
-      upload ? state_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
-  co_return module.finish(co_await state_.finish_read(module.context(), kept));
+      upload ? cluster_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
+  co_return module.finish(co_await store_.finish_read(module.context(), kept));
 }
 
 asio::awaitable<Status> FileService::abort_upload(Context context, const proto::AbortUploadRequest& request,
                                                   Empty&) {
   sight::Module module{context, kAbortUpload};
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   std::vector<ServerId> servers;
-  state_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
+  cluster_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
   for (ServerId server : servers)
-    state_.garbage.wake(server);
+    cluster_.garbage.wake(server);
   co_return Status{};
 }
 

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
 #include "metaserver/service/written_stripes.h"
 
 namespace kintsugi::metaserver {
@@ -15,10 +17,11 @@ inline constexpr int kMaxExtentsOfOpenRead = 4096;
 /// Once an answer has so many bytes, no further stripe is added to it.
 inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class FileService {
  public:
-  explicit FileService(MetaState& state) : state_(state), written_(state) {}
+  FileService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster)
+      : store_(store), names_(names), cluster_(cluster), written_(cluster) {}
   void register_on(rpc::Server& server);
 
   /// Where the range lies, as it is now.
@@ -42,7 +45,9 @@ class FileService {
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                                    std::vector<ChunkId>& missing, FreedStripes& freed);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
   WrittenStripes written_;
 };
 

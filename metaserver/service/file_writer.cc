@@ -18,13 +18,13 @@ Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std:
                          WriteEffects& effects, proto::Attributes& attributes) {
   // A file that is gone is no loss to anybody; one that others have got is.
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, wanted.inode));
-  KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
+  KINTSUGI_TRY(clients_.leases.check(wanted.inode, wanted.session));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
   const uint64_t size = std::max(inode.size(), wanted.size_at_least);
   if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};
   proto::FileExtents kept;
   if (!wanted.inline_data.empty()) {
-    KINTSUGI_ASSIGN(const uint64_t id, state_.stripe_ids.take());
+    KINTSUGI_ASSIGN(const uint64_t id, cluster_.stripe_ids.take());
     *kept.mutable_extents() = wanted.extents;
     KINTSUGI_TRY(keep_inline(transaction, StripeId{id}, wanted.inline_data, wanted.inline_crc,
                              *kept.mutable_extents()));
@@ -48,7 +48,7 @@ Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std:
 }
 
 void FileWriter::note_times(proto::StoredInode& inode, int64_t modified_ns) const {
-  const int64_t now = state_.inodes.now_ns();
+  const int64_t now = names_.inodes.now_ns();
   const int64_t modified = modified_ns != 0 ? modified_ns : now;
   // The file changed when it was written, which its client has told to whoever asked, and not when that comes here. It is never the
   // time before, by which clients see whether what they know is old.
@@ -67,8 +67,8 @@ void FileWriter::note_layout(const Transaction& transaction, const FileWrite& wa
     const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
     return stripe && is_wasteful(*stripe);
   });
-  const bool crowds = !wanted.inline_data.empty() && state_.inline_is_crowded(transaction);
-  state_.compactions.wrote(wanted.inode, static_cast<size_t>(small), waste || crowds);
+  const bool crowds = !wanted.inline_data.empty() && store_.inline_is_crowded(transaction);
+  cluster_.compactions.wrote(wanted.inode, static_cast<size_t>(small), waste || crowds);
 }
 
 Status FileWriter::compact(Transaction& transaction, const proto::WriteExtentsRequest& request,

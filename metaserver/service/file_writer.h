@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "metaserver/schema/extents.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
@@ -33,8 +36,9 @@ struct WriteEffects {
 
 class FileWriter {
  public:
-  /// `state` outlives it.
-  explicit FileWriter(MetaState& state) : state_(state) {}
+  /// References outlive it.
+  FileWriter(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
+      : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
 
   /// The extents may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
   Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
@@ -50,7 +54,10 @@ class FileWriter {
                    const google::protobuf::RepeatedPtrField<proto::Extent>& extents,
                    const std::vector<StripeId>& shrunken);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
+  Clients& clients_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -7,7 +7,8 @@
 
 #include "erasure/code.h"
 #include "metaserver/namespace/tree_walk.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/namespace_parts.h"
 
 namespace kintsugi::metaserver {
 
@@ -26,9 +27,9 @@ inline constexpr int kFsckServersOfAPage = 1000;
 class FsckPage {
  public:
   /// References outlive it.
-  FsckPage(const MetaState& state, const Reader& reader, const proto::FsckRequest& request,
-           proto::FsckResponse& response)
-      : state_(state), reader_(reader), request_(request), response_(response) {}
+  FsckPage(const NamespaceParts& names, const ClusterParts& cluster, const Reader& reader,
+           const proto::FsckRequest& request, proto::FsckResponse& response)
+      : names_(names), cluster_(cluster), reader_(reader), request_(request), response_(response) {}
 
   /// Errors: those of TreeWalk::start.
   Status fill();
@@ -60,7 +61,8 @@ class FsckPage {
   bool full() const { return inodes_ >= kFsckInodesOfAPage || full_of_extents(); }
   bool full_of_extents() const;
 
-  const MetaState& state_;
+  const NamespaceParts& names_;
+  const ClusterParts& cluster_;
   const Reader& reader_;
   const proto::FsckRequest& request_;
   proto::FsckResponse& response_;

@@ -24,22 +24,22 @@ void HistoryService::register_on(rpc::Server& server) {
 asio::awaitable<Status> HistoryService::metadata_status(Context context, const Empty&,
                                                         proto::MetadataStatusResponse& response) {
   sight::Module module{context, kStatus};
-  response.mutable_mark()->set_epoch(state_.history.epoch());
-  response.mutable_mark()->set_position(state_.history.position());
-  response.set_starts(static_cast<uint32_t>(state_.history.starts()));
-  if (const auto& doubt = state_.history.doubt()) {
+  response.mutable_mark()->set_epoch(cluster_.history.epoch());
+  response.mutable_mark()->set_position(cluster_.history.position());
+  response.set_starts(static_cast<uint32_t>(cluster_.history.starts()));
+  if (const auto& doubt = cluster_.history.doubt()) {
     *response.mutable_doubt() = *doubt;
-    *response.mutable_doubt()->mutable_server() = state_.servers.names().of(ServerId{doubt->server_id()});
+    *response.mutable_doubt()->mutable_server() = cluster_.servers.names().of(ServerId{doubt->server_id()});
   }
-  response.set_quarantined_chunks(state_.quarantine.count());
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  response.set_quarantined_chunks(cluster_.quarantine.count());
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> HistoryService::accept_metadata(Context context, const Empty&, Empty&) {
   sight::Module module{context, kAccept};
-  Transaction transaction(state_.store);
-  const Status accepted = state_.history.accept(transaction);
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), accepted, transaction)));
+  Transaction transaction(store_.kv);
+  const Status accepted = cluster_.history.accept(transaction);
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), accepted, transaction)));
   log::warning("an operator accepted this metadata as it is: deletions continue");
   co_return Status{};
 }
@@ -48,11 +48,11 @@ asio::awaitable<Status> HistoryService::list_quarantine(Context context,
                                                         const proto::ListQuarantineRequest& request,
                                                         proto::ListQuarantineResponse& response) {
   sight::Module module{context, kList};
-  response = state_.quarantine.list(state_.store, request);
+  response = cluster_.quarantine.list(store_.kv, request);
   for (proto::QuarantinedChunk& chunk : *response.mutable_chunks())
-    *chunk.mutable_server() = state_.servers.names().of(ServerId{chunk.server_id()});
+    *chunk.mutable_server() = cluster_.servers.names().of(ServerId{chunk.server_id()});
   module.output(0, response.chunks_size());
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> HistoryService::change_quarantine(Context context,
@@ -60,21 +60,21 @@ asio::awaitable<Status> HistoryService::change_quarantine(Context context,
                                                           proto::ChangeQuarantineResponse& response) {
   sight::Module module{context, kChange};
   const bool empty = request.change() == proto::ChangeQuarantineRequest::EMPTY;
-  if (empty && state_.history.doubt()) {
+  if (empty && cluster_.history.doubt()) {
     const Status refused{Code::kConflict,
                          "the metadata is in doubt: decide on that first (see `kintsugi metadata status`)"};
-    co_return module.finish(co_await state_.finish_read(module.context(), refused));
+    co_return module.finish(co_await store_.finish_read(module.context(), refused));
   }
   std::string from;
   do {
-    Transaction transaction(state_.store);
+    Transaction transaction(store_.kv);
     std::vector<ServerId> servers;
-    const uint64_t changed =
-        state_.quarantine.change(transaction, request.change(), StripeId{request.stripe_id()}, from, servers);
+    const uint64_t changed = cluster_.quarantine.change(transaction, request.change(),
+                                                        StripeId{request.stripe_id()}, from, servers);
     response.set_chunks(response.chunks() + changed);
-    KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
+    KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
     for (ServerId server : servers)
-      state_.garbage.wake(server);
+      cluster_.garbage.wake(server);
   } while (!from.empty());
   if (empty)
     log::warning("an operator emptied the quarantine of {} chunks: they are deleted now", response.chunks());

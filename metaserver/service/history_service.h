@@ -3,14 +3,15 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class HistoryService {
  public:
-  explicit HistoryService(MetaState& state) : state_(state) {}
+  HistoryService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -23,7 +24,8 @@ class HistoryService {
   asio::awaitable<Status> change_quarantine(Context context, const proto::ChangeQuarantineRequest& request,
                                             proto::ChangeQuarantineResponse& response);
 
-  MetaState& state_;
+  MetaStore& store_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

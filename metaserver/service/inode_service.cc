@@ -57,27 +57,27 @@ void InodeService::register_on(rpc::Server& server) {
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
-  KINTSUGI_ASSIGN(const Place place, state_.places.of(id));
-  return extract(state_.places.attributes(place), *response.mutable_attributes());
+  KINTSUGI_ASSIGN(const Place place, names_.places.of(id));
+  return extract(names_.places.attributes(place), *response.mutable_attributes());
 }
 
 asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> outcome,
                                              const proto::Change& change, Transaction& transaction,
                                              FreedStripes freed) {
   if (outcome) note_change(transaction, change, *outcome);
-  co_return co_await state_.finish(context, outcome ? Status{} : outcome.error(), transaction,
+  co_return co_await store_.finish(context, outcome ? Status{} : outcome.error(), transaction,
                                    std::move(freed));
 }
 
 std::function<bool(InodeId)> InodeService::held() const {
-  return [this](InodeId inode) { return state_.sessions.held(inode); };
+  return [this](InodeId inode) { return clients_.sessions.held(inode); };
 }
 
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
-  KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
+  KINTSUGI_ASSIGN(const Place directory, names_.places.of(InodeId{request.parent()}));
   KINTSUGI_ASSIGN(const Place found,
-                  state_.places.lookup(directory, Caller::from(request.caller()), request.name()));
-  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(found));
+                  names_.places.lookup(directory, Caller::from(request.caller()), request.name()));
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), names_.places.attributes(found));
   return {};
 }
 
@@ -93,25 +93,25 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
     found = find(request, response);
     if (found.ok()) all.inode(InodeId{response.attributes().inode()}, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   if (found.ok() || found.code() == Code::kNotFound)
-    state_.promises.made(request.session(), parent, Promises::kNames);
-  if (found.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
-  co_return module.finish(co_await state_.finish_read(module.context(), named(found, request.name())));
+    clients_.promises.made(request.session(), parent, Promises::kNames);
+  if (found.ok()) clients_.promises.made(request.session(), InodeId{response.attributes().inode()});
+  co_return module.finish(co_await store_.finish_read(module.context(), named(found, request.name())));
 }
 
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
                                           InodeResponse& response) {
   sight::Module module{context, kGet};
   const InodeId id{request.inode()};
-  if (!state_.leases.settled(id, request.session())) {
-    const Status settled = co_await state_.leases.settle(id, request.session());
+  if (!clients_.leases.settled(id, request.session())) {
+    const Status settled = co_await clients_.leases.settle(id, request.session());
     if (!settled.ok()) co_return module.finish(settled);
   }
   const Status found = numbered(attributes_of(id, response), request.inode());
-  if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
-  if (found.ok()) state_.promises.made(request.session(), id);
-  if (found.ok() && request.lease()) response.set_lease(state_.grant_lease(request.session(), id));
+  if (found.ok() && request.hold()) clients_.sessions.hold(request.session(), id);
+  if (found.ok()) clients_.promises.made(request.session(), id);
+  if (found.ok() && request.lease()) response.set_lease(lease_grants_.grant(request.session(), id));
   const proto::Attributes& attributes = response.attributes();
   if (found.ok() && request.where() && attributes.type() == proto::Attributes::FILE &&
       attributes.size() <= kSmallFile) {
@@ -121,19 +121,18 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
     response.mutable_where()->clear_attributes();
   }
   // What its owner changes is not heard of here from now on.
-  if (response.lease()) co_await state_.promises.heard(state_.promises.changed(id, request.session()));
-  co_return module.finish(co_await state_.finish_read(module.context(), found));
+  if (response.lease()) co_await clients_.promises.heard(clients_.promises.changed(id, request.session()));
+  co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> InodeService::settle(InodeId file, uint64_t session, Cuts* cuts) {
   for (int round = 0; round < Settling::kMaxRounds; ++round) {
-    KINTSUGI_CO_TRY(co_await state_.leases.settle(file, session));
-    if (cuts == nullptr || (cuts->is_looked_through() && !cuts->is_outdated(state_.store)))
-      co_return Status{};
+    KINTSUGI_CO_TRY(co_await clients_.leases.settle(file, session));
+    if (cuts == nullptr || (cuts->is_looked_through() && !cuts->is_outdated(store_.kv))) co_return Status{};
     cuts->start_again();
     // Others have turns meanwhile, and may be given the lease: so it is settled again.
-    while (cuts->look(state_.store))
-      co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+    while (cuts->look(store_.kv))
+      co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
   co_return Status{Code::kUnavailable, "is changed by others all the time"};
 }
@@ -142,13 +141,13 @@ asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::
                                                   uint64_t size, bool last) {
   proto::SetAttributesRequest step = request;
   if (request.has_size()) step.set_size(size);
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   FreedStripes freed;
-  Status set = state_.leases.check(InodeId{request.inode()}, request.change().session());
-  if (set.ok() && request.has_size()) set = state_.check_room();
+  Status set = clients_.leases.check(InodeId{request.inode()}, request.change().session());
+  if (set.ok() && request.has_size()) set = store_.check_room();
   if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
   if (set.ok())
-    set = ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), step, freed);
+    set = ops::set_attributes(names_.inodes, transaction, Caller::from(request.caller()), step, freed);
   co_return co_await finish(context, done(set, InodeId{request.inode()}),
                             last ? request.change() : proto::Change{}, transaction, std::move(freed));
 }
@@ -159,17 +158,17 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
   const uint64_t session = request.change().session();
-  Status status = co_await state_.leases.settle(id, session);
-  if (status.ok()) status = state_.leases.check(id, session);
-  const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
+  Status status = co_await clients_.leases.settle(id, session);
+  if (status.ok()) status = clients_.leases.check(id, session);
+  const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
     // A file of very many extents is cut off in steps.
     Cuts cuts(id, request.size());
     const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
       status = co_await settle(id, session, cut ? &cuts : nullptr);
-      if (is_over(state_.store, request.change())) break;
-      if (!first && state_.runtime.clock.now() >= context.deadline)
+      if (is_over(store_.kv, request.change())) break;
+      if (!first && store_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
       last = cuts.is_last();
       if (status.ok()) status = co_await set_in_step(module.context(), request, cuts.next(), last);
@@ -177,20 +176,20 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  if (status.ok()) state_.promises.made(session, id);
+  if (status.ok()) clients_.promises.made(session, id);
   status = numbered(status, request.inode());
-  co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
-                                   : co_await state_.finish_read(module.context(), status));
+  co_return module.finish(repeated ? co_await store_.finish_repeated(module.context(), status)
+                                   : co_await store_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
                                            InodeResponse& response) {
   sight::Module module{context, kMake};
   KINTSUGI_CO_TRY(
-      module.finish(co_await state_.leases.settle(InodeId{request.parent()}, request.change().session())));
-  std::optional<InodeId> made = carried_out(state_.store, request.change());
+      module.finish(co_await clients_.leases.settle(InodeId{request.parent()}, request.change().session())));
+  std::optional<InodeId> made = carried_out(store_.kv, request.change());
   if (!made) {
-    Transaction transaction(state_.store);
+    Transaction transaction(store_.kv);
     const InodeId parent{request.parent()};
     const Caller caller = Caller::from(request.caller());
     NewInode wanted;
@@ -200,45 +199,45 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     wanted.device = request.device();
     wanted.target = request.target();
     if (request.type() == proto::Attributes::FILE)
-      wanted.policy = state_.policies.of_directory(state_.store, parent);
-    Result<InodeId> outcome = done(state_.check_room());
+      wanted.policy = names_.policies.of_directory(store_.kv, parent);
+    Result<InodeId> outcome = done(store_.check_room());
     if (outcome && !proto::Attributes::Type_IsValid(request.type()))
       outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
     if (outcome) {
       outcome = request.name().empty()
-                    ? ops::make_nameless(state_.inodes, transaction, caller, parent, wanted)
-                    : ops::make(state_.inodes, transaction, caller, parent, request.name(), wanted);
+                    ? ops::make_nameless(names_.inodes, transaction, caller, parent, wanted)
+                    : ops::make(names_.inodes, transaction, caller, parent, request.name(), wanted);
     }
-    if (const Status counted = outcome ? state_.account(transaction) : Status{}; !counted.ok())
+    if (const Status counted = outcome ? names_.quotas.account(transaction) : Status{}; !counted.ok())
       outcome = counted;
     if (outcome) made = *outcome;
-    if (outcome) state_.sessions.hold(request.hold_for(), *made);
+    if (outcome) clients_.sessions.hold(request.hold_for(), *made);
     // Nobody may see an empty directory before the lease of it is given: what is in it would be its owner's to say.
     bool leased = false;
     if (outcome) {
       const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(*made));
       *response.mutable_attributes() = to_attributes(*made, *stored);
-      leased = request.lease() && is_directory(*stored) && state_.may_keep_back(*stored) &&
-               state_.leases.grant(request.change().session(), *made);
-      state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
-      state_.promises.made(request.change().session(), *made);
+      leased = request.lease() && is_directory(*stored) && lease_grants_.may_keep_back(*stored) &&
+               clients_.leases.grant(request.change().session(), *made);
+      clients_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+      clients_.promises.made(request.change().session(), *made);
     }
     const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
-    if (leased && !status.ok()) state_.leases.give_back(request.change().session(), *made);
+    if (leased && !status.ok()) clients_.leases.give_back(request.change().session(), *made);
     if (request.type() == proto::Attributes::DIRECTORY) {
       response.set_lease(leased && status.ok());
-      if (response.lease()) response.set_file_policy(state_.policies.of_directory(state_.store, *made));
+      if (response.lease()) response.set_file_policy(names_.policies.of_directory(store_.kv, *made));
       co_return module.finish(named(status, request.name()));
     }
-    if (status.ok() && request.lease()) response.set_lease(state_.grant_lease(request.hold_for(), *made));
+    if (status.ok() && request.lease()) response.set_lease(lease_grants_.grant(request.hold_for(), *made));
     co_return module.finish(named(status, request.name()));
   }
-  state_.sessions.hold(request.hold_for(), *made);
+  clients_.sessions.hold(request.hold_for(), *made);
   if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
-    response.set_lease(state_.grant_lease(request.hold_for(), *made));
-  state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
-  state_.promises.made(request.change().session(), *made);
-  co_return module.finish(co_await state_.finish_repeated(module.context(), attributes_of(*made, response)));
+    response.set_lease(lease_grants_.grant(request.hold_for(), *made));
+  clients_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+  clients_.promises.made(request.change().session(), *made);
+  co_return module.finish(co_await store_.finish_repeated(module.context(), attributes_of(*made, response)));
 }
 
 asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,
@@ -250,24 +249,24 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     all.inode(parent, request.change().session());
     all.into_quota(id, parent);
   };
-  Status status = co_await state_.settling.until_none(unsettled);
-  const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
+  Status status = co_await names_.settling.until_none(unsettled);
+  const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
-    Transaction transaction(state_.store);
-    Status linked = state_.check_room();
+    Transaction transaction(store_.kv);
+    Status linked = store_.check_room();
     if (linked.ok())
       linked =
-          ops::link(state_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
+          ops::link(names_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
   if (status.ok()) {
-    state_.promises.made(request.change().session(), parent, Promises::kNames);
-    state_.promises.made(request.change().session(), id);
+    clients_.promises.made(request.change().session(), parent, Promises::kNames);
+    clients_.promises.made(request.change().session(), id);
   }
   status = named(status, request.name());
-  co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
-                                   : co_await state_.finish_read(module.context(), status));
+  co_return module.finish(repeated ? co_await store_.finish_repeated(module.context(), status)
+                                   : co_await store_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
@@ -275,18 +274,18 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   const auto unsettled = [&](Unsettled& all) {
     all.name(InodeId{request.parent()}, request.name(), request.change().session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
-  if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Transaction transaction(state_.store);
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  if (carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Transaction transaction(store_.kv);
   FreedStripes freed;
   const ops::Unlink what{.parent = InodeId{request.parent()},
                          .name = request.name(),
                          .kind = request.directory() ? ops::Kind::kDirectory : ops::Kind::kOther,
                          .held = held()};
   const Status unlinked =
-      ops::unlink(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
-  if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
+      ops::unlink(names_.inodes, transaction, Caller::from(request.caller()), what, freed);
+  if (unlinked.ok()) (void)names_.quotas.account(transaction, false);  // what shrinks is never refused
   const Status status =
       co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));
@@ -301,18 +300,18 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
     all.into_quota(from, request.name(), to);
     if (request.exchange()) all.into_quota(to, request.to_name(), from);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
-  if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Transaction transaction(state_.store);
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  if (carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Transaction transaction(store_.kv);
   FreedStripes freed;
   const auto target = request.exchange()     ? ops::Target::kExchange
                       : request.no_replace() ? ops::Target::kMustNotExist
                                              : ops::Target::kReplace;
   const ops::Move what{from, request.name(), to, request.to_name(), target, held()};
-  const Status moved = ops::move(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
-  if (moved.ok()) state_.promises.moved(request.change().session(), from, to);
-  if (moved.ok() && request.exchange()) state_.promises.moved(request.change().session(), to, from);
+  const Status moved = ops::move(names_.inodes, transaction, Caller::from(request.caller()), what, freed);
+  if (moved.ok()) clients_.promises.moved(request.change().session(), from, to);
+  if (moved.ok() && request.exchange()) clients_.promises.moved(request.change().session(), to, from);
   const Status status =
       co_await finish(module.context(), done(moved), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));
@@ -322,8 +321,8 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
                                            proto::ListResponse& response) {
   sight::Module module{context, kList};
   const auto list_page = [&]() -> Status {
-    KINTSUGI_ASSIGN(const Place place, state_.places.of(InodeId{request.directory()}));
-    return extract(state_.places.list(place, request.after(), request.limit(), request.names_only()),
+    KINTSUGI_ASSIGN(const Place place, names_.places.of(InodeId{request.directory()}));
+    return extract(names_.places.list(place, request.after(), request.limit(), request.names_only()),
                    response);
   };
   Status listed;
@@ -334,39 +333,39 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     listed = list_page();
     if (listed.ok() && !request.names_only()) all.entries(response, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   if (listed.ok() && !request.names_only()) {
-    state_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
+    clients_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
     for (const proto::DirectoryEntry& entry : response.entries())
-      state_.promises.made(request.session(), InodeId{entry.attributes().inode()});
+      clients_.promises.made(request.session(), InodeId{entry.attributes().inode()});
   }
   module.output(0, response.entries_size());
   co_return module.finish(
-      co_await state_.finish_read(module.context(), numbered(listed, request.directory())));
+      co_await store_.finish_read(module.context(), numbered(listed, request.directory())));
 }
 
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
                                                 proto::GetXattrResponse& response) {
   sight::Module module{context, kGetXattr};
-  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Result<Place> place = names_.places.of(InodeId{request.inode()});
   const Status found =
       place ? extract(ops::get_xattr(Transaction(place->view()), Caller::from(request.caller()), place->id(),
                                      request.name()),
                       *response.mutable_value())
             : place.error();
-  co_return module.finish(co_await state_.finish_read(module.context(), numbered(found, request.inode())));
+  co_return module.finish(co_await store_.finish_read(module.context(), numbered(found, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
                                                 Empty&) {
   sight::Module module{context, kSetXattr};
   KINTSUGI_CO_TRY(
-      module.finish(co_await state_.leases.settle(InodeId{request.inode()}, request.change().session())));
-  if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Transaction transaction(state_.store);
-  Status set = request.remove() ? Status{} : state_.check_room();
-  if (set.ok()) set = ops::set_xattr(state_.inodes, transaction, Caller::from(request.caller()), request);
+      module.finish(co_await clients_.leases.settle(InodeId{request.inode()}, request.change().session())));
+  if (carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Transaction transaction(store_.kv);
+  Status set = request.remove() ? Status{} : store_.check_room();
+  if (set.ok()) set = ops::set_xattr(names_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
   co_return module.finish(numbered(status, request.inode()));
 }
@@ -374,14 +373,14 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
 asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
                                                   proto::ListXattrsResponse& response) {
   sight::Module module{context, kListXattrs};
-  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Result<Place> place = names_.places.of(InodeId{request.inode()});
   const Result<std::vector<std::string>> names =
       place ? ops::list_xattrs(Transaction(place->view()), place->id()) : place.error();
   if (names)
     for (const std::string& name : *names)
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
-  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
+  co_return module.finish(co_await store_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

@@ -4,14 +4,19 @@
 #include "common/rpc/server.h"
 #include "metaserver/namespace/cuts.h"
 #include "metaserver/service/file_service.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/lease_grants.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class InodeService {
  public:
-  InodeService(MetaState& state, const FileService& files) : state_(state), files_(files) {}
+  InodeService(MetaStore& store, NamespaceParts& names, Clients& clients, LeaseGrants& lease_grants,
+               const FileService& files)
+      : store_(store), names_(names), clients_(clients), lease_grants_(lease_grants), files_(files) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -52,7 +57,10 @@ class InodeService {
   /// Of files of at most so many bytes whoever opens one is told where they lie.
   static constexpr uint64_t kSmallFile = 256 << 10;
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  Clients& clients_;
+  LeaseGrants& lease_grants_;
   const FileService& files_;
 };
 

@@ -37,10 +37,10 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
                                                  proto::DiagnoseResponse& response) {
   sight::Module module{context, kDiagnose};
   response.set_reduced(true);
-  const TimePoint now = state_.runtime.clock.now();
-  for (const auto& [id, server] : state_.servers.servers()) {
+  const TimePoint now = store_.runtime.clock.now();
+  for (const auto& [id, server] : cluster_.servers.servers()) {
     const proto::SightSummary& sight = server.load.sight();
-    const proto::ServerState state = state_.servers.state_of(server);
+    const proto::ServerState state = cluster_.servers.state_of(server);
     const uint64_t silent =
         static_cast<uint64_t>(std::max<int64_t>(0, (now - server.last_heartbeat).count()));
     proto::ProcessLine& process = *response.add_processes();
@@ -50,7 +50,7 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     process.set_silent_ns(silent);
     process.set_live(sight.live());
     process.set_loop_lag_ns(sight.loop_lag_ns());
-    if (auto held = state_.rebalancer.held_back(id)) *response.add_held_back() = std::move(*held);
+    if (auto held = cluster_.rebalancer.held_back(id)) *response.add_held_back() = std::move(*held);
     const bool is_silent = server.liveness != proto::ServerState::ALIVE;
     if (!is_silent && sight.stalled() == 0) continue;
     proto::Verdict& verdict = *response.add_verdicts();
@@ -77,21 +77,21 @@ asio::awaitable<Status> InspectService::ping(Context, const Empty&, Empty&) {
 asio::awaitable<Status> InspectService::list_servers(Context context, const Empty&,
                                                      proto::ListServersResponse& response) {
   sight::Module module{context, kListServers};
-  for (const auto& [id, server] : state_.servers.servers())
-    *response.add_servers() = state_.state_of(server);
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  for (const auto& [id, server] : cluster_.servers.servers())
+    *response.add_servers() = cluster_.state_of(server);
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 Status InspectService::describe_stripe(StripeId id, proto::ShowStripeResponse& response) const {
-  const auto stored = load_stripe(state_.store, id);
+  const auto stored = load_stripe(store_.kv, id);
   if (!stored) return {Code::kNotFound, fmt::format("stripe {} does not exist", id)};
-  *response.mutable_stripe() = state_.describe(id, *stored, rpc::kOpRead, kReadCapabilityLife);
+  *response.mutable_stripe() = cluster_.describe(id, *stored, rpc::kOpRead, kReadCapabilityLife);
   for (const proto::StoredChunk& chunk : stored->chunks()) {
-    if (const ServerRecord* server = state_.servers.find(ServerId{chunk.server_id()})) {
-      *response.add_servers() = state_.state_of(*server);
+    if (const ServerRecord* server = cluster_.servers.find(ServerId{chunk.server_id()})) {
+      *response.add_servers() = cluster_.state_of(*server);
     }
   }
-  const std::vector<uint32_t> available = state_.chunks.available_chunks(id, *stored);
+  const std::vector<uint32_t> available = cluster_.chunks.available_chunks(id, *stored);
   const bool whole = available.size() == static_cast<size_t>(stored->chunks_size());
   response.set_state(whole ? "healthy" : code_of(*stored)->decodable(available) ? "degraded" : "lost");
   return {};
@@ -101,17 +101,17 @@ asio::awaitable<Status> InspectService::show_stripe(Context context, const proto
                                                     proto::ShowStripeResponse& response) {
   sight::Module module{context, kShowStripe};
   const Status described = describe_stripe(StripeId{request.stripe_id()}, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), described));
+  co_return module.finish(co_await store_.finish_read(module.context(), described));
 }
 
 asio::awaitable<Status> InspectService::fsck(Context context, const proto::FsckRequest& request,
                                              proto::FsckResponse& response) {
   sight::Module module{context, kFsck};
-  const std::unique_ptr<const ReadView> snapshot = state_.store.snapshot();
-  const Status checked = FsckPage(state_, Reader(*snapshot), request, response).fill();
+  const std::unique_ptr<const ReadView> snapshot = store_.kv.snapshot();
+  const Status checked = FsckPage(names_, cluster_, Reader(*snapshot), request, response).fill();
   module.output(0, double(response.files()));
   module.output(1, double(response.problems_size()));
-  co_return module.finish(co_await state_.finish_read(module.context(), checked));
+  co_return module.finish(co_await store_.finish_read(module.context(), checked));
 }
 
 }  // namespace kintsugi::metaserver

@@ -3,14 +3,17 @@
 
 #include "common/proto/sight.pb.h"
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class InspectService {
  public:
-  explicit InspectService(MetaState& state) : state_(state) {}
+  InspectService(MetaStore& store, const NamespaceParts& names, ClusterParts& cluster)
+      : store_(store), names_(names), cluster_(cluster) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -28,7 +31,9 @@ class InspectService {
 
   Status describe_stripe(StripeId id, proto::ShowStripeResponse& response) const;
 
-  MetaState& state_;
+  MetaStore& store_;
+  const NamespaceParts& names_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

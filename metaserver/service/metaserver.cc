@@ -21,25 +21,25 @@ std::string make_cluster_id(runtime::Random& random) {
 MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
                        KeyValueStore& store)
     : state_(runtime, std::move(options), secret, store),
-      watch_(state_.runtime, secret, state_.servers),
+      watch_(state_.store.runtime, secret, state_.cluster.servers),
       server_(runtime, secret, state_.options.recorder),
-      namespace_service_(state_),
-      allocation_service_(state_),
-      names_service_(state_),
-      file_service_(state_),
-      write_service_(state_, names_service_),
-      inode_service_(state_, file_service_),
-      session_service_(state_),
-      quota_service_(state_),
-      snapshot_service_(state_),
-      trash_service_(state_),
-      server_service_(state_, watch_),
-      inspect_service_(state_),
-      drain_service_(state_),
-      history_service_(state_),
-      monitor_service_(state_.runtime.clock, state_.slow),
-      repair_service_(state_),
-      background_(state_) {
+      namespace_service_(state_.store, state_.names, state_.cluster, state_.clients),
+      allocation_service_(state_.store, state_.names, state_.cluster),
+      names_service_(state_.store, state_.names, state_.clients, state_.lease_grants),
+      file_service_(state_.store, state_.names, state_.cluster),
+      write_service_(state_.store, state_.names, state_.cluster, state_.clients, names_service_),
+      inode_service_(state_.store, state_.names, state_.clients, state_.lease_grants, file_service_),
+      session_service_(state_.store, state_.names, state_.cluster, state_.clients),
+      quota_service_(state_.store, state_.names),
+      snapshot_service_(state_.store, state_.names),
+      trash_service_(state_.store, state_.names, state_.clients),
+      server_service_(state_.store, state_.cluster, watch_),
+      inspect_service_(state_.store, state_.names, state_.cluster),
+      drain_service_(state_.store, state_.cluster),
+      history_service_(state_.store, state_.cluster),
+      monitor_service_(runtime.clock, state_.cluster.slow),
+      repair_service_(state_.store, state_.cluster),
+      background_(state_.store, state_.names, state_.cluster, state_.clients) {
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
@@ -62,81 +62,82 @@ MetaServer::~MetaServer() = default;
 
 asio::awaitable<Status> MetaServer::start() {
   KINTSUGI_CO_TRY(state_.options.check());
-  state_.history.load();
+  state_.cluster.history.load();
   KINTSUGI_CO_TRY(co_await open_store());
-  KINTSUGI_CO_TRY(co_await state_.inode_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.stripe_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.upload_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.history.begin());
-  state_.quarantine.load(state_.store);
-  state_.servers.load(state_.store);
-  state_.uploads.load(state_.store);
-  state_.clients.load(state_.store);
-  state_.quotas.load(state_.store);
-  state_.snapshots.load(state_.store);
-  state_.trash.load(state_.store);
+  KINTSUGI_CO_TRY(co_await state_.names.inode_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.cluster.stripe_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.cluster.upload_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.cluster.history.begin());
+  state_.cluster.quarantine.load(state_.store.kv);
+  state_.cluster.servers.load(state_.store.kv);
+  state_.cluster.uploads.load(state_.store.kv);
+  state_.clients.load(state_.store.kv);
+  state_.names.quotas.load(state_.store.kv);
+  state_.names.snapshots.load(state_.store.kv);
+  state_.names.trash.load(state_.store.kv);
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
   background_.start();
-  log::info("metaserver of cluster {} serves at {}", state_.cluster_id, server_.local_endpoint().to_string());
+  log::info("metaserver of cluster {} serves at {}", state_.store.cluster_id,
+            server_.local_endpoint().to_string());
   co_return Status{};
 }
 
 asio::awaitable<Status> MetaServer::open_store() {
-  const Reader reader(state_.store);
+  const Reader reader(state_.store.kv);
   if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
     if (cluster->format_version() != kFormatVersion) {
       co_return Status{Code::kCorrupt,
                        fmt::format("the metadata has format {}, this metaserver reads format {}",
                                    cluster->format_version(), kFormatVersion)};
     }
-    state_.cluster_id = cluster->cluster_id();
+    state_.store.cluster_id = cluster->cluster_id();
     co_return Status{};
   }
-  Transaction transaction(state_.store);
+  Transaction transaction(state_.store.kv);
   proto::StoredCluster cluster;
-  cluster.set_cluster_id(make_cluster_id(state_.runtime.random));
+  cluster.set_cluster_id(make_cluster_id(state_.store.runtime.random));
   cluster.set_format_version(kFormatVersion);
   transaction.put_message(keys::cluster(), cluster);
   for (std::string_view policy : kWellKnownPolicies)
     transaction.put(keys::policy(policy), "");
   transaction.put(keys::policy(state_.options.default_policy), "");
-  state_.names.format(transaction, state_.options.default_policy, state_.options.root_uid,
-                      state_.options.root_gid);
-  state_.cluster_id = cluster.cluster_id();
+  state_.names.tree.format(transaction, state_.options.default_policy, state_.options.root_uid,
+                           state_.options.root_gid);
+  state_.store.cluster_id = cluster.cluster_id();
   made_cluster_ = true;
-  co_return co_await state_.store.commit(transaction.take());
+  co_return co_await state_.store.kv.commit(transaction.take());
 }
 
 asio::awaitable<void> MetaServer::stop() {
   if (std::exchange(stopped_, true)) co_return;
-  state_.stopping = true;
+  state_.store.stopping = true;
   state_.clients.stop();
-  state_.servers_changed.notify_all();
+  state_.cluster.servers_changed.notify_all();
   background_.request_stop();
   co_await server_.stop();
   co_await watch_.stop();
   co_await background_.join();
-  co_await state_.inode_ids.stop();
-  co_await state_.stripe_ids.stop();
-  co_await state_.upload_ids.stop();
+  co_await state_.names.inode_ids.stop();
+  co_await state_.cluster.stripe_ids.stop();
+  co_await state_.cluster.upload_ids.stop();
 }
 
 MetaServerStats MetaServer::stats() const {
-  const auto totals = Reader(state_.store).get_message<proto::StoredTotals>(keys::totals());
+  const auto totals = Reader(state_.store.kv).get_message<proto::StoredTotals>(keys::totals());
   MetaServerStats stats;
   if (totals) {
     stats.files = totals->files();
     stats.directories = totals->directories();
     stats.stripes = totals->stripes();
   }
-  stats.servers_alive = state_.servers.count(proto::ServerState::ALIVE);
-  stats.servers_suspect = state_.servers.count(proto::ServerState::SUSPECT);
-  stats.servers_dead = state_.servers.count(proto::ServerState::DEAD);
-  stats.lost_chunks = state_.chunks.lost_chunks();
-  stats.health = state_.health.counts();
-  stats.live_uploads = state_.uploads.live();
-  stats.quarantined_chunks = state_.quarantine.count();
-  stats.in_doubt = state_.history.doubt().has_value();
+  stats.servers_alive = state_.cluster.servers.count(proto::ServerState::ALIVE);
+  stats.servers_suspect = state_.cluster.servers.count(proto::ServerState::SUSPECT);
+  stats.servers_dead = state_.cluster.servers.count(proto::ServerState::DEAD);
+  stats.lost_chunks = state_.cluster.chunks.lost_chunks();
+  stats.health = state_.cluster.health.counts();
+  stats.live_uploads = state_.cluster.uploads.live();
+  stats.quarantined_chunks = state_.cluster.quarantine.count();
+  stats.in_doubt = state_.cluster.history.doubt().has_value();
   return stats;
 }
 

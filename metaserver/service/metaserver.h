@@ -54,7 +54,7 @@ class MetaServer {
   ~MetaServer();
 
   /// To be called before start(). The host lives until stop() has returned.
-  void set_host(RepairHost& host) { state_.host = &host; }
+  void set_host(RepairHost& host) { state_.cluster.host = &host; }
   /// For more handlers, before start().
   rpc::Server& server() { return server_; }
 
@@ -66,7 +66,7 @@ class MetaServer {
   asio::awaitable<void> stop();
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
-  const std::string& cluster_id() const { return state_.cluster_id; }
+  const std::string& cluster_id() const { return state_.store.cluster_id; }
   /// start() made the cluster: its store was empty.
   bool made_cluster() const { return made_cluster_; }
   const MetaState& state() const { return state_; }

@@ -28,15 +28,15 @@ asio::awaitable<Status> NamesService::reserve_inodes(Context context,
                                                      const proto::ReserveInodesRequest& request,
                                                      proto::ReserveInodesResponse& response) {
   sight::Module module{context, kReserve};
-  if (request.session() == 0 || state_.sessions.has_to_tell(request.session()))
+  if (request.session() == 0 || clients_.sessions.has_to_tell(request.session()))
     co_return module.finish({Code::kUnavailable, "the session is not known: it must report what it holds"});
   ReservedInodes reserved;
   Status taken = request.count() == 0 ? Status{Code::kInvalidArgument, "no ids are asked for"} : Status{};
   while (taken.ok() && reserved.count < std::min(request.count(), kMaxReserved)) {
-    const uint64_t next = state_.inode_ids.next();
+    const uint64_t next = names_.inode_ids.next();
     // The range of consecutive ids ends here.
     if (reserved.count > 0 && next != reserved.first + reserved.count) break;
-    const Result<uint64_t> id = state_.inode_ids.take();
+    const Result<uint64_t> id = names_.inode_ids.take();
     if (!id && reserved.count == 0) taken = id.error();
     if (!id) break;
     if (reserved.count == 0) reserved.first = *id;
@@ -44,16 +44,16 @@ asio::awaitable<Status> NamesService::reserve_inodes(Context context,
     if (*id != reserved.first + reserved.count) break;
     ++reserved.count;
   }
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   if (taken.ok()) note_reserved(transaction, request.session(), reserved);
   response.set_first(reserved.first);
   response.set_count(reserved.count);
   module.output(0, reserved.count);
-  co_return module.finish(co_await state_.finish(module.context(), taken, transaction));
+  co_return module.finish(co_await store_.finish(module.context(), taken, transaction));
 }
 
 void NamesService::grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written) {
-  written.set_lease(state_.may_keep_back(inode) && state_.leases.grant(round.session, id));
+  written.set_lease(lease_grants_.may_keep_back(inode) && clients_.leases.grant(round.session, id));
   if (written.lease()) round.granted.push_back(id);
 }
 
@@ -67,9 +67,9 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
   if (const auto there = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
     *written.mutable_attributes() = to_attributes(id, *there);
     // A metaserver that has started anew since does not know of the lease; nobody can have come by the directory above.
-    const bool ours = state_.leases.owns(id, round.session) ||
-                      (is_directory(*there) && state_.leases.owns(parent, round.session) &&
-                       state_.leases.inherit(round.session, id));
+    const bool ours = clients_.leases.owns(id, round.session) ||
+                      (is_directory(*there) && clients_.leases.owns(parent, round.session) &&
+                       clients_.leases.inherit(round.session, id));
     written.set_lease(ours);
     return {};
   }
@@ -86,15 +86,15 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
   wanted.at_ns = change.at_ns();
   auto policy = round.policies.find(parent);
   if (policy == round.policies.end())
-    policy = round.policies.emplace(parent, state_.policies.of_directory(state_.store, parent)).first;
+    policy = round.policies.emplace(parent, names_.policies.of_directory(store_.kv, parent)).first;
   if (request.type() == proto::Attributes::FILE) wanted.policy = policy->second;
   const auto made =
-      ops::make(state_.inodes, transaction, Caller::from(request.caller()), parent, request.name(), wanted);
+      ops::make(names_.inodes, transaction, Caller::from(request.caller()), parent, request.name(), wanted);
   if (!made) return made.error();
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   *written.mutable_attributes() = to_attributes(id, *stored);
   if (is_directory(*stored)) {
-    if (!state_.leases.inherit(round.session, id))
+    if (!clients_.leases.inherit(round.session, id))
       return {Code::kLimitExceeded, "would be one lease of a directory too many"};
     written.set_lease(true);
     round.granted.push_back(id);
@@ -112,19 +112,19 @@ Status NamesService::unlink(Transaction& transaction, const proto::NameChange& c
       transaction.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, change.unlink().name()));
   // The name may be another inode's by now: this one has lost it before.
   if (entry && entry->inode() == id.value) {
-    if (!state_.leases.owns(parent, round.session))
+    if (!clients_.leases.owns(parent, round.session))
       return {Code::kLeaseLost, "was done under a lease that others have by now"};
     const ops::Unlink what{.parent = parent,
                            .name = change.unlink().name(),
                            .kind = ops::Kind::kOther,
-                           .held = [this](InodeId inode) { return state_.sessions.held(inode); },
+                           .held = [this](InodeId inode) { return clients_.sessions.held(inode); },
                            .at_ns = change.at_ns()};
     KINTSUGI_TRY(
-        ops::unlink(state_.inodes, transaction, Caller::from(change.unlink().caller()), what, round.freed));
+        ops::unlink(names_.inodes, transaction, Caller::from(change.unlink().caller()), what, round.freed));
   }
   if (const auto left = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
     *written.mutable_attributes() = to_attributes(id, *left);
-    written.set_lease(state_.leases.owns(id, round.session));
+    written.set_lease(clients_.leases.owns(id, round.session));
   }
   return {};
 }
@@ -139,7 +139,7 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
   FreedStripes freed;
   const auto before = transaction.get_message<proto::StoredInode>(keys::inode(id));
   KINTSUGI_TRY(
-      ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), request, freed));
+      ops::set_attributes(names_.inodes, transaction, Caller::from(request.caller()), request, freed));
   auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (change.at_ns() != 0 && change.at_ns() < stored->changed_ns()) {
     stored->set_changed_ns(before->changed_ns());
@@ -147,7 +147,7 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
     transaction.put_message(keys::inode(id), *stored);
   }
   *written.mutable_attributes() = to_attributes(id, *stored);
-  written.set_lease(state_.leases.owns(id, round.session));
+  written.set_lease(clients_.leases.owns(id, round.session));
   return {};
 }
 
@@ -157,13 +157,14 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
   const InodeId id{change.inode()};
   if (change.has_make()) {
     const bool done = transaction.get(keys::inode(id)).has_value();
-    if (!done && !state_.leases.owns(InodeId{change.make().parent()}, round.session)) return lost;
+    if (!done && !clients_.leases.owns(InodeId{change.make().parent()}, round.session)) return lost;
     return make(transaction, change, round, written);
   }
   if (change.has_unlink()) return unlink(transaction, change, round, written);
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (!stored) return {Code::kStale, "does not exist any more"};
-  if (!state_.leases.owns(id, round.session) && !state_.leases.owns(InodeId{stored->parent()}, round.session))
+  if (!clients_.leases.owns(id, round.session) &&
+      !clients_.leases.owns(InodeId{stored->parent()}, round.session))
     return lost;
   return set_attributes(transaction, change, round, written);
 }
@@ -171,9 +172,9 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
 Status NamesService::apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin,
                                int end, Round& round, proto::WriteNamesResponse& response) {
   round.session = request.session();
-  round.reserved = reserved_for(Reader(state_.store), request.session());
+  round.reserved = reserved_for(Reader(store_.kv), request.session());
   for (int i = begin; i < end; ++i)
-    if (request.changes(i).has_make()) KINTSUGI_TRY(state_.check_room());
+    if (request.changes(i).has_make()) KINTSUGI_TRY(store_.check_room());
   for (int i = begin; i < end; ++i) {
     Written& written = *response.mutable_changes(i);
     written.Clear();
@@ -185,24 +186,24 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
       return status;
     }
     if (request.changes(i).make().hold_for() == request.session())
-      state_.sessions.hold(request.session(), InodeId{request.changes(i).inode()});
+      clients_.sessions.hold(request.session(), InodeId{request.changes(i).inode()});
   }
   transaction.by = request.session();
   // Their kernels were told of what they made, and attributes that they changed, before this was heard of.
   for (int i = begin; i < end; ++i)
-    state_.promises.made(round.session, InodeId{request.changes(i).inode()});
+    clients_.promises.made(round.session, InodeId{request.changes(i).inode()});
   return {};
 }
 
 asio::awaitable<Status> NamesService::carry_out(Context context, const proto::WriteNamesRequest& request,
                                                 int begin, int end, proto::WriteNamesResponse& response) {
   Round round;
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   Status status = apply_all(transaction, request, begin, end, round, response);
-  status = co_await state_.finish(context, status, transaction, std::move(round.freed));
+  status = co_await store_.finish(context, status, transaction, std::move(round.freed));
   if (!status.ok())
     for (const InodeId id : round.granted)
-      state_.leases.give_back(round.session, id);
+      clients_.leases.give_back(round.session, id);
   co_return status;
 }
 
@@ -211,7 +212,7 @@ Status NamesService::check(const proto::WriteNamesRequest& request) const {
   if (request.changes_size() > kMaxChanges)
     return {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)};
   // After a start of the metaserver nobody knows who has which lease before they have told.
-  if (state_.sessions.has_to_tell(request.session()))
+  if (clients_.sessions.has_to_tell(request.session()))
     return {Code::kUnavailable, "the session is not known: it must report what it holds"};
   return {};
 }

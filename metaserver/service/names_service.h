@@ -9,17 +9,21 @@
 #include "common/proto/inode.pb.h"
 #include "common/rpc/server.h"
 #include "metaserver/namespace/changes.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/lease_grants.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class NamesService {
  public:
   static constexpr uint32_t kMaxReserved = 4096;  ///< ids reserved in one call
   static constexpr int kMaxChanges = 1000;        ///< limit for one call
 
-  explicit NamesService(MetaState& state) : state_(state) {}
+  NamesService(MetaStore& store, NamespaceParts& names, Clients& clients, LeaseGrants& lease_grants)
+      : store_(store), names_(names), clients_(clients), lease_grants_(lease_grants) {}
   void register_on(rpc::Server& server);
 
   asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
@@ -58,7 +62,10 @@ class NamesService {
                         Written& written);
   void grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  Clients& clients_;
+  LeaseGrants& lease_grants_;
 };
 
 }  // namespace kintsugi::metaserver

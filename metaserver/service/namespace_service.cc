@@ -56,28 +56,27 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
   sight::Module module{context, kStat};
   // What clients with open files keep back of it is written out first.
   const auto unsettled = [&](Unsettled& all) { all.path(request.path(), 0); };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
-  const Result<Place> place = state_.places.at(request.path());
-  Status found = state_.places.check_parent(Caller::from(request.caller()), request.path(), kMayExecute);
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  const Result<Place> place = names_.places.at(request.path());
+  Status found = names_.places.check_parent(Caller::from(request.caller()), request.path(), kMayExecute);
   if (found.ok())
-    found = place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
-  co_return module.finish(co_await state_.finish_read(module.context(), found));
+    found = place ? extract(names_.places.attributes(*place), *response.mutable_attributes()) : place.error();
+  co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
 Status NamespaceService::list_path(const proto::ListRequest& request, proto::ListResponse& response) const {
   const Caller caller = Caller::from(request.caller());
-  KINTSUGI_TRY(state_.places.check_parent(caller, request.path(), kMayExecute));
-  KINTSUGI_ASSIGN(const Place place, state_.places.at(request.path()));
+  KINTSUGI_TRY(names_.places.check_parent(caller, request.path(), kMayExecute));
+  KINTSUGI_ASSIGN(const Place place, names_.places.at(request.path()));
   const auto found = Reader(place.view()).get_message<proto::StoredInode>(keys::inode(place.id()));
   if (found && is_directory(*found))
-    KINTSUGI_TRY(state_.places.check_access(caller, request.path(), kMayRead | kMayExecute));
+    KINTSUGI_TRY(names_.places.check_access(caller, request.path(), kMayRead | kMayExecute));
   if (place.slot() == 0 && !place.lists_snapshots())
-    return extract(
-        state_.names.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
-        response);
-  KINTSUGI_ASSIGN(*response.mutable_self(), state_.places.attributes(place));
+    return extract(names_.tree.list(Transaction(store_.kv), request.path(), request.after(), request.limit()),
+                   response);
+  KINTSUGI_ASSIGN(*response.mutable_self(), names_.places.attributes(place));
   if (response.self().type() != proto::Attributes::DIRECTORY) return {};
-  return extract(state_.places.list(place, request.after(), request.limit(), false), response);
+  return extract(names_.places.list(place, request.after(), request.limit(), false), response);
 }
 
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
@@ -91,39 +90,38 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
     listed = list_path(request, response);
     if (listed.ok()) all.entries(response, 0);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(module.context(), listed));
+  co_return module.finish(co_await store_.finish_read(module.context(), listed));
 }
 
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
   // It may have been carried out while this one waited.
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Transaction transaction(state_.store);
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Transaction transaction(store_.kv);
   const Caller caller = Caller::from(request.caller());
-  Status made = state_.check_room();
-  if (made.ok()) made = state_.places.check_writable(request.path());
-  if (made.ok()) made = state_.places.check_parent(caller, request.path(), kMayExecute);
+  Status made = store_.check_room();
+  if (made.ok()) made = names_.places.check_writable(request.path());
+  if (made.ok()) made = names_.places.check_parent(caller, request.path(), kMayExecute);
   if (made.ok())
-    made =
-        state_.names.make_directory(transaction, request.path(), request.parents(), request.mode(), caller);
-  if (made.ok()) made = about(request.path(), state_.account(transaction));
+    made = names_.tree.make_directory(transaction, request.path(), request.parents(), request.mode(), caller);
+  if (made.ok()) made = about(request.path(), names_.quotas.account(transaction));
   if (made.ok()) note_request(transaction, request.change());
-  co_return module.finish(co_await state_.finish(module.context(), made, transaction));
+  co_return module.finish(co_await store_.finish(module.context(), made, transaction));
 }
 
 asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest& request) {
   const Caller caller = Caller::from(request.caller());
-  auto tree = TreeWalk::start(state_.store, request.path());
+  auto tree = TreeWalk::start(store_.kv, request.path());
   if (!tree) co_return Status{};  // whoever removes it says why
   size_t inodes = 0;
-  while (const std::optional<TreeWalk::Item> item = tree->next(state_.store)) {
+  while (const std::optional<TreeWalk::Item> item = tree->next(store_.kv)) {
     if (is_directory(item->inode)) {
-      const Transaction transaction(state_.store);
+      const Transaction transaction(store_.kv);
       const bool others = (item->inode.mode() & kSticky) != 0 && item->inode.uid() != caller.uid;
       const Status may =
           check_access(transaction, caller, item->id, item->inode, kMayRead | kMayWrite | kMayExecute);
@@ -132,19 +130,19 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
                          fmt::format("{} may not be emptied by this user: nothing is removed", item->path)};
     }
     if (++inodes % kInodesBetweenYields == 0)
-      co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+      co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
   co_return Status{};
 }
 
 asio::awaitable<Status> NamespaceService::settle_and_check(const proto::RemoveRequest& request) {
-  KINTSUGI_CO_TRY(co_await state_.settling.directories_of(request.path()));
+  KINTSUGI_CO_TRY(co_await names_.settling.directories_of(request.path()));
   if (!request.recursive() || Caller::from(request.caller()).is_root()) co_return Status{};
   // Who may not remove it takes no lease away.
   KINTSUGI_CO_TRY(co_await check_tree(request));
   // Others may keep back directories that this user may not empty: what is kept back has to come first, and nothing more is meanwhile.
-  const Leases::Pause pause(state_.leases);
-  KINTSUGI_CO_TRY(co_await state_.settling.below(request.path()));
+  const Leases::Pause pause(clients_.leases);
+  KINTSUGI_CO_TRY(co_await names_.settling.below(request.path()));
   co_return co_await check_tree(request);
 }
 
@@ -153,18 +151,18 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
   sight::Module module{context, kRemove, {double(request.recursive())}};
   KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(request)));
   // It may have been carried out while this one waited.
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   const Caller caller = Caller::from(request.caller());
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   FreedStripes freed;
-  Status removed = state_.places.check_writable(request.path());
-  if (removed.ok()) removed = state_.places.check_parent(caller, request.path(), kMayExecute);
+  Status removed = names_.places.check_writable(request.path());
+  if (removed.ok()) removed = names_.places.check_parent(caller, request.path(), kMayExecute);
   if (removed.ok())
-    removed = state_.names.remove(transaction, request.path(), request.recursive(), freed, caller);
+    removed = names_.tree.remove(transaction, request.path(), request.recursive(), freed, caller);
   if (removed.ok()) note_request(transaction, request.change());
-  if (removed.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
-  co_return module.finish(co_await state_.finish(module.context(), removed, transaction, std::move(freed)));
+  if (removed.ok()) (void)names_.quotas.account(transaction, false);  // what shrinks is never refused
+  co_return module.finish(co_await store_.finish(module.context(), removed, transaction, std::move(freed)));
 }
 
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
@@ -175,66 +173,65 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
     all.directories_of(request.to());
     all.into_quota(request.from(), request.to());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   // It may have been carried out while this one waited.
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Transaction transaction(state_.store);
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Transaction transaction(store_.kv);
   FreedStripes freed;
   const Caller caller = Caller::from(request.caller());
-  Status renamed = state_.places.check_writable(request.from());
-  if (renamed.ok()) renamed = state_.places.check_writable(request.to());
-  if (renamed.ok()) renamed = state_.places.check_parent(caller, request.from(), kMayExecute);
-  if (renamed.ok()) renamed = state_.places.check_parent(caller, request.to(), kMayExecute);
+  Status renamed = names_.places.check_writable(request.from());
+  if (renamed.ok()) renamed = names_.places.check_writable(request.to());
+  if (renamed.ok()) renamed = names_.places.check_parent(caller, request.from(), kMayExecute);
+  if (renamed.ok()) renamed = names_.places.check_parent(caller, request.to(), kMayExecute);
   if (renamed.ok())
-    renamed =
-        state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed, caller);
-  if (renamed.ok()) renamed = about(request.to(), state_.account(transaction));
+    renamed = names_.tree.rename(transaction, request.from(), request.to(), request.replace(), freed, caller);
+  if (renamed.ok()) renamed = about(request.to(), names_.quotas.account(transaction));
   if (renamed.ok()) note_request(transaction, request.change());
-  co_return module.finish(co_await state_.finish(module.context(), renamed, transaction, std::move(freed)));
+  co_return module.finish(co_await store_.finish(module.context(), renamed, transaction, std::move(freed)));
 }
 
 asio::awaitable<Status> NamespaceService::set_policy(Context context, const proto::SetPolicyRequest& request,
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
-  KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
+  KINTSUGI_CO_TRY(module.finish(names_.places.check_owner(Caller::from(request.caller()), request.path())));
   // Who makes files under the lease of a directory was told of its policy.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.below(request.path())));
-  Transaction transaction(state_.store);
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(request.path())));
+  Transaction transaction(store_.kv);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);
-  if (set.ok()) set = state_.places.check_owner(Caller::from(request.caller()), request.path());
-  if (set.ok()) set = state_.policies.set(transaction, request.path(), policy);
-  co_return module.finish(co_await state_.finish(module.context(), set, transaction));
+  if (set.ok()) set = names_.places.check_owner(Caller::from(request.caller()), request.path());
+  if (set.ok()) set = names_.policies.set(transaction, request.path(), policy);
+  co_return module.finish(co_await store_.finish(module.context(), set, transaction));
 }
 
 asio::awaitable<Status> NamespaceService::get_policy(Context context, const proto::GetPolicyRequest& request,
                                                      proto::GetPolicyResponse& response) {
   sight::Module module{context, kGetPolicy};
-  const Status found = extract(state_.policies.of(state_.store, request.path()), response);
-  co_return module.finish(co_await state_.finish_read(module.context(), found));
+  const Status found = extract(names_.policies.of(store_.kv, request.path()), response);
+  co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> NamespaceService::list_policies(Context context, const Empty&,
                                                         proto::ListPoliciesResponse& response) {
   sight::Module module{context, kListPolicies};
-  const Reader reader(state_.store);
-  response.set_default_policy(state_.policies.default_policy(reader));
+  const Reader reader(store_.kv);
+  response.set_default_policy(names_.policies.default_policy(reader));
   reader.scan(keys::all(keys::Kind::kPolicy), [&](std::string_view key, std::string_view) {
     response.add_policies(std::string(keys::text_of(key)));
     return true;
   });
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
   KINTSUGI_CO_TRY(
-      module.finish(state_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead)));
-  const Result<Place> place = state_.places.at(request.path());
-  if (!place) co_return module.finish(co_await state_.finish_read(module.context(), place.error()));
+      module.finish(names_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead)));
+  const Result<Place> place = names_.places.at(request.path());
+  if (!place) co_return module.finish(co_await store_.finish_read(module.context(), place.error()));
   if (place->lists_snapshots())
     co_return module.finish({Code::kInvalidArgument, request.path() + " has snapshots: count one of them"});
   size_t inodes = 0;
@@ -248,21 +245,21 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
       response.set_stored_bytes(response.stored_bytes() + item->inode.stored_bytes());
     }
     if (++inodes % kInodesBetweenYields != 0) continue;
-    if (state_.runtime.clock.now() > context.deadline) {
+    if (store_.runtime.clock.now() > context.deadline) {
       co_return module.finish({Code::kDeadlineExceeded, "counting " + request.path() + " took too long"});
     }
     // Others get their turn. The walk needs no snapshot: it goes on after the last name, whatever happened meanwhile.
-    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+    co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
   module.output(0, double(inodes));
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
                                                     proto::DiskFreeResponse& response) {
   sight::Module module{context, kDiskFree};
   std::vector<ServerSpace> servers;
-  for (const auto& [id, server] : state_.servers.servers()) {
+  for (const auto& [id, server] : cluster_.servers.servers()) {
     response.set_servers(response.servers() + 1);
     if (server.liveness == proto::ServerState::DEAD) continue;
     if (server.liveness == proto::ServerState::ALIVE)
@@ -273,8 +270,8 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
     for (const proto::DeviceSpace& device : server.load.devices())
       space.devices.push_back({device.device(), device.total_bytes(), device.free_bytes()});
   }
-  const Reader reader(state_.store);
-  response.set_policy(state_.policies.default_policy(reader));
+  const Reader reader(store_.kv);
+  response.set_policy(names_.policies.default_policy(reader));
   if (const auto policy = erasure::Policy::parse(response.policy())) {
     const Capacity capacity = capacity_of(servers, *policy);
     response.set_total_bytes(capacity.total_bytes);
@@ -284,8 +281,8 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
-  *response.mutable_health() = state_.stripe_health();
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  *response.mutable_health() = cluster_.stripe_health();
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

@@ -25,19 +25,19 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
   sight::Module module{context, kSetQuota};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   // Leases are of what no quota holds.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.below(request.path())));
-  Transaction transaction(state_.store);
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(request.path())));
+  Transaction transaction(store_.kv);
   std::optional<uint64_t> max_bytes, max_files;
   if (request.has_max_bytes()) max_bytes = request.max_bytes();
   if (request.has_max_files()) max_files = request.max_files();
-  Status set = state_.quotas.set(transaction, request.path(), max_bytes, max_files);
-  set = co_await state_.finish(module.context(), set, transaction);
+  Status set = names_.quotas.set(transaction, request.path(), max_bytes, max_files);
+  set = co_await store_.finish(module.context(), set, transaction);
   // What is small is counted when the answer comes; the rest is the background task's.
   for (int step = 0; set.ok() && step < kStepsAtOnce; ++step) {
-    Transaction more(state_.store);
-    if (!state_.quotas.mark_step(more)) break;
-    (void)state_.quotas.account(more, false);
-    set = co_await state_.finish(module.context(), {}, more);
+    Transaction more(store_.kv);
+    if (!names_.quotas.mark_step(more)) break;
+    (void)names_.quotas.account(more, false);
+    set = co_await store_.finish(module.context(), {}, more);
   }
   co_return module.finish(set);
 }
@@ -45,21 +45,21 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
 asio::awaitable<Status> QuotaService::get(Context context, const proto::GetQuotasRequest& request,
                                           proto::GetQuotasResponse& response) {
   sight::Module module{context, kGetQuotas};
-  const Transaction transaction(state_.store);
+  const Transaction transaction(store_.kv);
   Result<InodeId> id = InodeId{request.inode()};
   if (request.inode() == 0) {
-    const auto found = state_.names.stat(transaction.store(), request.path());
+    const auto found = names_.tree.stat(transaction.store(), request.path());
     id = found ? Result<InodeId>(InodeId{found->inode()}) : found.error();
   }
   const Status found = id ? extract(Quotas::at(transaction, *id), response) : id.error();
-  co_return module.finish(co_await state_.finish_read(module.context(), found));
+  co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> QuotaService::list(Context context, const proto::ListQuotasRequest& request,
                                            proto::ListQuotasResponse& response) {
   sight::Module module{context, kListQuotas};
-  response = Quotas::list(state_.store, request.after(), request.limit());
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  response = Quotas::list(store_.kv, request.after(), request.limit());
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

@@ -6,7 +6,8 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/context.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
 
@@ -18,8 +19,8 @@ namespace kintsugi::metaserver {
 /// commit is garbage.
 class RepairService {
  public:
-  /// `state` must outlive it.
-  explicit RepairService(MetaState& state) : state_(state) {}
+  /// References outlive it.
+  RepairService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
 
   /// A deletion of the chunk is, or may have been, ordered at `server`, or would be before a copy is made there: commit
   /// would refuse it.
@@ -38,12 +39,13 @@ class RepairService {
   ServerId place_of(ChunkId chunk) const;
 
  private:
-  std::string name_of(ServerId server) const { return state_.servers.name_of(server); }
+  std::string name_of(ServerId server) const { return cluster_.servers.name_of(server); }
   bool deletion_ordered(ChunkId chunk, ServerId server) const;
   Status check(ChunkId chunk, ServerId expected_old, ServerId server, const proto::StoredStripe& stripe,
                bool to_be_deleted) const;
 
-  MetaState& state_;
+  MetaStore& store_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -47,24 +47,24 @@ asio::awaitable<Status> ServerService::register_server(Context context,
                                                        proto::RegisterServerResponse& response) {
   sight::Module module{context, kRegister};
   const ServerId server{request.server_id()};
-  Transaction transaction(state_.store);
-  const Result<ServerRegistry::Before> before = state_.servers.register_server(transaction, request);
+  Transaction transaction(store_.kv);
+  const Result<ServerRegistry::Before> before = cluster_.servers.register_server(transaction, request);
   if (before && *before == ServerRegistry::Before::kReplaces) {
-    response.set_replaces(state_.servers.find(server)->stored.incarnation());
+    response.set_replaces(cluster_.servers.find(server)->stored.incarnation());
     co_return module.finish({});
   }
-  if (before && *before == ServerRegistry::Before::kDead) state_.host->server_returned(server);
+  if (before && *before == ServerRegistry::Before::kDead) cluster_.host->server_returned(server);
   const Status registered = before ? Status{} : before.error();
   if (before) watch_.heard(server, context.connection);
-  if (before) state_.history.check_mark(transaction, server, request.seen());
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), registered, transaction)));
-  state_.garbage.wake(server);
-  state_.caches.forget(server);
-  state_.servers_changed.notify_all();
+  if (before) cluster_.history.check_mark(transaction, server, request.seen());
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), registered, transaction)));
+  cluster_.garbage.wake(server);
+  cluster_.caches.forget(server);
+  cluster_.servers_changed.notify_all();
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(state_.options.heartbeat_interval).count()));
-  response.set_cluster_id(state_.cluster_id);
-  const proto::ServerName name = state_.servers.names().of(server);
+      std::chrono::duration_cast<std::chrono::milliseconds>(store_.options.heartbeat_interval).count()));
+  response.set_cluster_id(store_.cluster_id);
+  const proto::ServerName name = cluster_.servers.names().of(server);
   response.set_number(name.number());
   response.set_name(name.name());
   co_return Status{};
@@ -74,35 +74,35 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
                                                  proto::HeartbeatResponse& response) {
   sight::Module module{context, kHeartbeat, {double(request.lost_size())}};
   const ServerId server{request.server_id()};
-  const ServerRecord* known = state_.servers.find(server);
+  const ServerRecord* known = cluster_.servers.find(server);
   if (known != nullptr && known->registered)
-    tell_failed_disks(state_.servers.name_of(server), known->load, request);
-  const auto verdict = state_.servers.heartbeat(request);
-  if (!verdict) co_return module.finish(co_await state_.finish_read(module.context(), verdict.error()));
-  response.set_wall_clock_ns(state_.runtime.clock.wall_now().time_since_epoch().count());
+    tell_failed_disks(cluster_.servers.name_of(server), known->load, request);
+  const auto verdict = cluster_.servers.heartbeat(request);
+  if (!verdict) co_return module.finish(co_await store_.finish_read(module.context(), verdict.error()));
+  response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
     response.set_register_again(true);
     co_return Status{};
   }
   watch_.heard(server, context.connection);
   watch_disks(server, request);
-  state_.caches.apply(server, request);
+  cluster_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why =
-        fmt::format("server {} found it missing or corrupt", state_.servers.name_of(server));
+        fmt::format("server {} found it missing or corrupt", cluster_.servers.name_of(server));
     const ChunkId chunk{StripeId{lost.stripe_id()}, lost.index()};
-    if (!state_.report_lost(chunk, server, why, false)) state_.block_reports.note_lost_early(server);
+    if (!cluster_.report_lost(chunk, server, why, false)) cluster_.block_reports.note_lost_early(server);
   }
-  Transaction transaction(state_.store);
-  const bool hold = state_.history.doubt().has_value();
-  const Garbage::Orders orders = state_.garbage.exchange(transaction, request, hold);
+  Transaction transaction(store_.kv);
+  const bool hold = cluster_.history.doubt().has_value();
+  const Garbage::Orders orders = cluster_.garbage.exchange(transaction, request, hold);
   // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it
   // back: it leaves only once they are durable. A heartbeat without orders waits for nothing.
   if (!orders.victims.empty() || !transaction.empty()) {
-    KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
+    KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
   }
   // The commit took a while: a doubt may have begun meanwhile. Orders that are not sent count as lost on their way.
-  if (!state_.history.doubt()) {
+  if (!cluster_.history.doubt()) {
     response.set_orders(orders.number);
     for (ChunkId victim : orders.victims) {
       proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
@@ -110,25 +110,25 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
       ordered->set_index(victim.index);
     }
   }
-  response.set_report_blocks(state_.block_reports.should_ask(server));
-  response.set_probe_address(state_.servers.random_peer(server, state_.runtime.random));
-  if (auto mark = state_.history.mark()) *response.mutable_metadata() = *mark;
+  response.set_report_blocks(cluster_.block_reports.should_ask(server));
+  response.set_probe_address(cluster_.servers.random_peer(server, store_.runtime.random));
+  if (auto mark = cluster_.history.mark()) *response.mutable_metadata() = *mark;
   module.output(0, response.delete_chunks_size());
   co_return Status{};
 }
 
 void ServerService::watch_disks(ServerId server, const proto::HeartbeatRequest& request) {
-  ServerRecord* record = state_.servers.find(server);
-  const TimePoint now = state_.runtime.clock.now();
+  ServerRecord* record = cluster_.servers.find(server);
+  const TimePoint now = store_.runtime.clock.now();
   // As long as a server may be silent until what it has is repaired.
-  const Duration patience = state_.options.dead_after + state_.host->repair_delay();
+  const Duration patience = store_.options.dead_after + cluster_.host->repair_delay();
   if (record == nullptr || !record->hung_disks.told(request, now, patience)) return;
   record->report_again = now;
   for (const proto::DiskState& disk : request.disk_states()) {
     if (!record->hung_disks.given_up(disk.disk())) continue;
     log::warning(
         "server {}: disk {} hangs for more than {:.0f} s: what is on it counts as lost until it answers",
-        state_.servers.name_of(server), disk.path(), to_seconds(patience));
+        cluster_.servers.name_of(server), disk.path(), to_seconds(patience));
   }
 }
 
@@ -136,7 +136,7 @@ asio::awaitable<Status> ServerService::block_report(Context context, const proto
                                                     Empty&) {
   sight::Module module{context, kBlockReport, {double(request.chunks_size())}};
   // Only the first report after a registration brings chunks back; those that come every hour do not.
-  const ServerRecord* server = state_.servers.find(ServerId{request.server_id()});
+  const ServerRecord* server = cluster_.servers.find(ServerId{request.server_id()});
   const bool first = server != nullptr && server->wants_block_report;
   if (request.chunks_size() > BlockReports::kMaxChunksOfAPage)
     co_return module.finish(Status{Code::kLimitExceeded, "a page of a block report is too long"});
@@ -150,21 +150,21 @@ asio::awaitable<Status> ServerService::block_report(Context context, const proto
     KINTSUGI_CO_TRY(module.finish(co_await take_report(module.context(), part, complete)));
     if (end == request.chunks_size()) break;
     // A commit of nothing waits for nothing: others have a turn all the same.
-    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+    co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
-  if (complete && first) state_.host->block_report_complete(ServerId{request.server_id()});
+  if (complete && first) cluster_.host->block_report_complete(ServerId{request.server_id()});
   co_return Status{};
 }
 
 asio::awaitable<Status> ServerService::take_report(Context context, const proto::BlockReportRequest& page,
                                                    bool& complete) {
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   std::vector<BlockReports::LostChunk> lost;
-  const Result<bool> taken = state_.block_reports.take_page(transaction, page, lost);
+  const Result<bool> taken = cluster_.block_reports.take_page(transaction, page, lost);
   for (const BlockReports::LostChunk& chunk : lost)
-    state_.host->chunk_lost(chunk.chunk, chunk.why);
+    cluster_.host->chunk_lost(chunk.chunk, chunk.why);
   complete = taken && *taken;
-  co_return co_await state_.finish(context, taken ? Status{} : taken.error(), transaction);
+  co_return co_await store_.finish(context, taken ? Status{} : taken.error(), transaction);
 }
 
 asio::awaitable<Status> ServerService::report_chunk(Context context, const proto::ReportChunkRequest& request,
@@ -174,14 +174,14 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
   const ServerId server{request.server_id()};
   const std::string why =
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
-                  state_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
-  if (state_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
-  const ServerRecord* record = state_.servers.find(server);
+                  cluster_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
+  if (cluster_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
+  const ServerRecord* record = cluster_.servers.find(server);
   if (request.corrupt() && record != nullptr) {
     if (const auto address = runtime::Endpoint::parse(record->stored.address()))
       runtime::complain_of(context, *address, static_cast<uint16_t>(rpc::Method::kReadChunk));
   }
-  co_return module.finish(co_await state_.finish_read(module.context()));
+  co_return module.finish(co_await store_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

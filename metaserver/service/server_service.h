@@ -2,7 +2,8 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
 #include "metaserver/service/server_watch.h"
 
 namespace kintsugi::metaserver {
@@ -11,7 +12,8 @@ namespace kintsugi::metaserver {
 class ServerService {
  public:
   /// `watch` is told over which connection each server speaks.
-  ServerService(MetaState& state, ServerWatch& watch) : state_(state), watch_(watch) {}
+  ServerService(MetaStore& store, ClusterParts& cluster, ServerWatch& watch)
+      : store_(store), cluster_(cluster), watch_(watch) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -29,7 +31,8 @@ class ServerService {
   /// Asks for a block report when the wait for a disk that hangs is over, and when it answers again.
   void watch_disks(ServerId server, const proto::HeartbeatRequest& request);
 
-  MetaState& state_;
+  MetaStore& store_;
+  ClusterParts& cluster_;
   ServerWatch& watch_;
 };
 

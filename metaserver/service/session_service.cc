@@ -28,13 +28,13 @@ asio::awaitable<Status> SessionService::keep_session(Context context,
                                                      const proto::KeepSessionRequest& request,
                                                      proto::KeepSessionResponse& response) {
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
-  Transaction transaction(state_.store);
-  const Result<Clients::Durable> kept = state_.clients.keep(request, response, transaction);
-  for (const ServerId server : state_.slow.list())
+  Transaction transaction(store_.kv);
+  const Result<Clients::Durable> kept = clients_.keep(request, response, transaction);
+  for (const ServerId server : cluster_.slow.list())
     response.add_slow_servers(server.value);
-  const Status status = co_await state_.finish(module.context(), kept ? Status{} : kept.error(), transaction);
+  const Status status = co_await store_.finish(module.context(), kept ? Status{} : kept.error(), transaction);
   if (!status.ok()) co_return module.finish(status);
-  state_.clients.committed(request.session(), *kept);
+  clients_.committed(request.session(), *kept);
   co_return module.finish(status);
 }
 
@@ -43,17 +43,17 @@ asio::awaitable<Status> SessionService::await_recalls(Context context,
                                                       proto::AwaitRecallsResponse& response) {
   sight::Module module{context, kAwaitRecalls};
   // One that has to tell what it had must do so before it is of any use to wait.
-  const bool tell = state_.sessions.has_to_tell(request.session());
+  const bool tell = clients_.sessions.has_to_tell(request.session());
   response.set_tell_all(tell);
   if (!tell) {
     const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
-    const TimePoint give_up = state_.runtime.clock.now() + kPoll;
+    const TimePoint give_up = store_.runtime.clock.now() + kPoll;
     while (true) {
-      for (const InodeId inode : state_.leases.take_recalls(request.session()))
+      for (const InodeId inode : clients_.leases.take_recalls(request.session()))
         response.add_recall(inode.value);
-      const bool changed = state_.promises.tell(request.session(), request.after(), response);
-      if (changed || response.recall_size() > 0 || state_.stopping) break;
-      if (!co_await state_.sessions.await_news(request.session(), give_up)) break;
+      const bool changed = clients_.promises.tell(request.session(), request.after(), response);
+      if (changed || response.recall_size() > 0 || store_.stopping) break;
+      if (!co_await clients_.sessions.await_news(request.session(), give_up)) break;
     }
   }
   module.output(0, response.recall_size());
@@ -64,8 +64,8 @@ Status SessionService::may_ask_for_lock(const proto::LockRequest& request) const
   const uint64_t session = request.lock().session();
   const bool gives_back = request.lock().type() == proto::FileLock::NONE;
   // What is known of locks is not complete until those that had some before a restart have told.
-  if (state_.sessions.has_to_tell(session) ||
-      (!gives_back && state_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
+  if (clients_.sessions.has_to_tell(session) ||
+      (!gives_back && clients_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
     return {Code::kUnavailable, "the metaserver has just started and asks clients for their locks"};
   return {};
 }
@@ -75,22 +75,22 @@ Status SessionService::take_lock(const proto::LockRequest& request, proto::LockR
   const uint64_t session = request.lock().session();
   const bool gives_back = request.lock().type() == proto::FileLock::NONE;
   const std::vector<proto::FileLock> others =
-      state_.locks.conflicts(id, request.lock(), request.whole_file());
+      clients_.locks.conflicts(id, request.lock(), request.whole_file());
   response.set_granted(others.empty());
   if (!others.empty()) {
     *response.mutable_conflict() = others.front();
-    if (request.waits() && !request.whole_file() && !state_.lock_waits.may_wait(request.lock(), others))
+    if (request.waits() && !request.whole_file() && !clients_.lock_waits.may_wait(request.lock(), others))
       return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
     return {};
   }
   if (request.test_only()) return {};
-  state_.lock_waits.ended(request.lock());
-  const Result<Place> place = state_.places.of(id);
+  clients_.lock_waits.ended(request.lock());
+  const Result<Place> place = names_.places.of(id);
   const bool exists = place && place->view().get(keys::inode(place->id()));
   if (!exists && !gives_back) return {Code::kStale, "does not exist any more"};
-  KINTSUGI_ASSIGN(const bool granted, state_.locks.set(id, request.lock(), request.whole_file()));
+  KINTSUGI_ASSIGN(const bool granted, clients_.locks.set(id, request.lock(), request.whole_file()));
   response.set_granted(granted);
-  if (exists) state_.sessions.hold(session, id);
+  if (exists) clients_.sessions.hold(session, id);
   return {};
 }
 
@@ -100,11 +100,11 @@ asio::awaitable<Status> SessionService::lock(Context context, const proto::LockR
   // While another session has the lease, it has locks that are not known here.
   Status taken = may_ask_for_lock(request);
   if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
-    taken = co_await state_.leases.settle(InodeId{request.inode()}, request.lock().session());
+    taken = co_await clients_.leases.settle(InodeId{request.inode()}, request.lock().session());
   // The session may have ended while others were waited for.
   if (taken.ok()) taken = may_ask_for_lock(request);
   if (taken.ok()) taken = take_lock(request, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), about(request.inode(), taken)));
+  co_return module.finish(co_await store_.finish_read(module.context(), about(request.inode(), taken)));
 }
 
 }  // namespace kintsugi::metaserver

@@ -3,14 +3,18 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class SessionService {
  public:
-  explicit SessionService(MetaState& state) : state_(state) {}
+  SessionService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
+      : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -24,7 +28,10 @@ class SessionService {
   asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
                                proto::LockResponse& response);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
+  Clients& clients_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -23,40 +23,40 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
                                                 proto::Empty&) {
   sight::Module module{context, kCreate};
   // Others lose leases for it, so that a stranger is refused first.
-  KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
+  KINTSUGI_CO_TRY(module.finish(names_.places.check_owner(Caller::from(request.caller()), request.path())));
   // What clients closed and did not write out yet belongs to it.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.below(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(request.path())));
   // It may have been carried out while this one waited.
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
-  Transaction transaction(state_.store);
-  Status made = state_.check_room();
-  if (made.ok()) made = state_.places.check_owner(Caller::from(request.caller()), request.path());
+  Transaction transaction(store_.kv);
+  Status made = store_.check_room();
+  if (made.ok()) made = names_.places.check_owner(Caller::from(request.caller()), request.path());
   if (made.ok())
-    made = state_.snapshots.create(transaction, request.path(), request.name(), state_.inodes.now_ns(),
-                                   state_.inode_ids.limit());
+    made = names_.snapshots.create(transaction, request.path(), request.name(), names_.inodes.now_ns(),
+                                   names_.inode_ids.limit());
   if (made.ok()) note_request(transaction, request.change());
-  co_return module.finish(co_await state_.finish(module.context(), made, transaction));
+  co_return module.finish(co_await store_.finish(module.context(), made, transaction));
 }
 
 asio::awaitable<Status> SnapshotService::remove(Context context, const proto::DeleteSnapshotRequest& request,
                                                 proto::Empty&) {
   sight::Module module{context, kDelete};
-  Transaction transaction(state_.store);
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
-  Status removed = state_.places.check_owner(Caller::from(request.caller()), request.path());
-  if (removed.ok()) removed = state_.snapshots.remove(transaction, request.path(), request.name());
+  Transaction transaction(store_.kv);
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  Status removed = names_.places.check_owner(Caller::from(request.caller()), request.path());
+  if (removed.ok()) removed = names_.snapshots.remove(transaction, request.path(), request.name());
   if (removed.ok()) note_request(transaction, request.change());
-  co_return module.finish(co_await state_.finish(module.context(), removed, transaction));
+  co_return module.finish(co_await store_.finish(module.context(), removed, transaction));
 }
 
 asio::awaitable<Status> SnapshotService::list(Context context, const proto::ListSnapshotsRequest& request,
                                               proto::ListSnapshotsResponse& response) {
   sight::Module module{context, kList};
-  const Status listed = extract(state_.snapshots.list(state_.store, request.path()), response);
-  co_return module.finish(co_await state_.finish_read(module.context(), listed));
+  const Status listed = extract(names_.snapshots.list(store_.kv, request.path()), response);
+  co_return module.finish(co_await store_.finish_read(module.context(), listed));
 }
 
 }  // namespace kintsugi::metaserver

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class SnapshotService {
  public:
-  explicit SnapshotService(MetaState& state) : state_(state) {}
+  SnapshotService(MetaStore& store, NamespaceParts& names) : store_(store), names_(names) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -20,7 +21,8 @@ class SnapshotService {
   asio::awaitable<Status> list(Context context, const proto::ListSnapshotsRequest& request,
                                proto::ListSnapshotsResponse& response);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -25,23 +25,22 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
                                           proto::Empty&) {
   sight::Module module{context, kSet};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
-  Transaction transaction(state_.store);
-  const Status set = state_.trash.set(transaction, state_.inodes, request.path(), request.retention_ns());
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
+  Transaction transaction(store_.kv);
+  const Status set = names_.trash.set(transaction, names_.inodes, request.path(), request.retention_ns());
   // One more directory is not worth to be refused over a quota.
-  if (set.ok()) (void)state_.quotas.account(transaction, false);
-  co_return module.finish(co_await state_.finish(module.context(), set, transaction));
+  if (set.ok()) (void)names_.quotas.account(transaction, false);
+  co_return module.finish(co_await store_.finish(module.context(), set, transaction));
 }
 
 asio::awaitable<Status> TrashService::list(Context context, const proto::ListTrashRequest& request,
                                            proto::ListTrashResponse& response) {
   sight::Module module{context, kList};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
-  const Status listed =
-      extract(state_.trash.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
-              response);
+  const Status listed = extract(
+      names_.trash.list(Transaction(store_.kv), request.path(), request.after(), request.limit()), response);
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(module.context(), listed));
+  co_return module.finish(co_await store_.finish_read(module.context(), listed));
 }
 
 asio::awaitable<Status> TrashService::restore(Context context, const proto::RestoreTrashRequest& request,
@@ -53,35 +52,35 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
     all.directories_of(request.path());
     all.directories_of(request.to());
     if (!all.empty()) return;
-    if (const auto into = state_.trash.destination(state_.store, request)) all.inode(*into, 0);
+    if (const auto into = names_.trash.destination(store_.kv, request)) all.inode(*into, 0);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
   // It may have been carried out while this one waited. Where the entry was before is not known any more.
-  if (request_carried_out(state_.store, request.change())) {
+  if (request_carried_out(store_.kv, request.change())) {
     response.set_path(request.to());
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   }
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   FreedStripes freed;
   const Status restored =
-      extract(state_.trash.restore(transaction, state_.inodes, request, freed), *response.mutable_path());
+      extract(names_.trash.restore(transaction, names_.inodes, request, freed), *response.mutable_path());
   if (restored.ok()) note_request(transaction, request.change());
-  co_return module.finish(co_await state_.finish(module.context(), restored, transaction, std::move(freed)));
+  co_return module.finish(co_await store_.finish(module.context(), restored, transaction, std::move(freed)));
 }
 
 asio::awaitable<Status> TrashService::empty(Context context, const proto::EmptyTrashRequest& request,
                                             proto::Empty&) {
   sight::Module module{context, kEmpty};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
-  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
+  const auto held = [this](InodeId inode) { return clients_.sessions.held(inode); };
   for (bool more = true; more;) {
-    Transaction transaction(state_.store);
+    Transaction transaction(store_.kv);
     FreedStripes freed;
     const Status emptied = extract(
-        state_.trash.empty(transaction, state_.inodes, request.path(), request.entry(), held, freed), more);
+        names_.trash.empty(transaction, names_.inodes, request.path(), request.entry(), held, freed), more);
     // A removal shrinks usage, so no quota refuses it.
-    if (emptied.ok()) (void)state_.quotas.account(transaction, false);
-    const Status done = co_await state_.finish(module.context(), emptied, transaction, std::move(freed));
+    if (emptied.ok()) (void)names_.quotas.account(transaction, false);
+    const Status done = co_await store_.finish(module.context(), emptied, transaction, std::move(freed));
     if (!done.ok()) co_return module.finish(done);
   }
   co_return module.finish({});

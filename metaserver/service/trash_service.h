@@ -2,14 +2,17 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/meta_store.h"
+#include "metaserver/service/namespace_parts.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References outlive it.
 class TrashService {
  public:
-  explicit TrashService(MetaState& state) : state_(state) {}
+  TrashService(MetaStore& store, NamespaceParts& names, Clients& clients)
+      : store_(store), names_(names), clients_(clients) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -21,7 +24,9 @@ class TrashService {
   asio::awaitable<Status> empty(Context context, const proto::EmptyTrashRequest& request,
                                 proto::Empty& response);
 
-  MetaState& state_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  Clients& clients_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -29,19 +29,19 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
                            proto::WriteExtentsResponse& response, WriteEffects& effects) {
   const UploadId upload{request.upload_id()};
   const uint64_t session = request.change().session();
-  KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_TRY(store_.check_room());
   if (request.more_size() > kMaxFilesOfWriteExtents)
     return {Code::kLimitExceeded,
             fmt::format("at most {} files are written at once", kMaxFilesOfWriteExtents + 1)};
   KINTSUGI_ASSIGN(const uint64_t inline_bytes, inline_bytes_of(request));
-  if (inline_bytes > 0) KINTSUGI_TRY(state_.check_inline_room(transaction, inline_bytes));
+  if (inline_bytes > 0) KINTSUGI_TRY(store_.check_inline_room(transaction, inline_bytes));
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  state_.uploads.gather(transaction, upload, request.sealed(), effects.missing));
+                  cluster_.uploads.gather(transaction, upload, request.sealed(), effects.missing));
   if (!request.replaced().empty()) {
     KINTSUGI_TRY(writer_.compact(transaction, request, stripes, effects.freed));
-    state_.uploads.release(transaction, upload, request.extents(), stripes, effects.freed);
+    cluster_.uploads.release(transaction, upload, request.extents(), stripes, effects.freed);
     note_change(transaction, request.change(), InodeId{request.inode()});
-    return state_.account(transaction);
+    return names_.quotas.account(transaction);
   }
   google::protobuf::RepeatedPtrField<proto::Extent> all;
   // What the metadata keep themselves is little, and written at once.
@@ -74,21 +74,21 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
     effects.too_long = transaction.size() > kMaxWritesOfAWrite;
     if (effects.too_long) return {Code::kLimitExceeded, "concerns too many extents for one step"};
   }
-  state_.uploads.release(transaction, upload, all, stripes, effects.freed);
+  cluster_.uploads.release(transaction, upload, all, stripes, effects.freed);
   note_change(transaction, request.change(), InodeId{request.inode()});
-  return state_.account(transaction);
+  return names_.quotas.account(transaction);
 }
 
 asio::awaitable<Status> WriteService::seal_brought(Context context,
                                                    const proto::WriteExtentsRequest& request) {
   if (request.sealed().empty()) co_return Status{};
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   std::vector<ChunkId> missing;
   Status sealed;
   for (int i = 0; i < request.sealed_size() && sealed.ok(); ++i)
-    sealed = state_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(i), missing);
+    sealed = cluster_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(i), missing);
   if (sealed.ok()) written_.note_placed(request.sealed());
-  KINTSUGI_CO_TRY(co_await state_.finish(context, sealed, transaction));
+  KINTSUGI_CO_TRY(co_await store_.finish(context, sealed, transaction));
   written_.report(request.sealed(), missing);
   co_return Status{};
 }
@@ -102,14 +102,14 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
     response.add_more();
   for (WriteSteps steps(request); !steps.done();) {
     const InodeId inode{steps.inode()};
-    KINTSUGI_CO_TRY(co_await state_.leases.settle(inode, request.change().session()));
-    if (is_over(state_.store, request.change())) break;
-    if (state_.runtime.clock.now() >= context.deadline)
+    KINTSUGI_CO_TRY(co_await clients_.leases.settle(inode, request.change().session()));
+    if (is_over(store_.kv, request.change())) break;
+    if (store_.runtime.clock.now() >= context.deadline)
       co_return Status{Code::kDeadlineExceeded, "only the first part is written"};
-    Transaction transaction(state_.store);
+    Transaction transaction(store_.kv);
     WriteEffects effects;
     const int file = steps.file();
-    const proto::FileExtents step = steps.next(state_.store);
+    const proto::FileExtents step = steps.next(store_.kv);
     const FileWrite wanted{inode,
                            request.change().session(),
                            step.extents(),
@@ -119,14 +119,14 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
                            step.kill_privileges(),
                            step.inline_data(),
                            step.inline_crc()};
-    const auto stripes = state_.uploads.gather(transaction, upload, {}, effects.missing);
-    Status status = stripes ? state_.check_room() : stripes.error();
+    const auto stripes = cluster_.uploads.gather(transaction, upload, {}, effects.missing);
+    Status status = stripes ? store_.check_room() : stripes.error();
     proto::Attributes attributes;
     if (status.ok()) status = writer_.write(transaction, wanted, *stripes, effects, attributes);
     // Among several a file that is gone, or was given to others, is in nobody's way.
     const Code code = status.code();
     const bool gone = concerns_one_file(code) && !request.more().empty();
-    if (!status.ok() && !gone) co_return co_await state_.finish_read(context, status);
+    if (!status.ok() && !gone) co_return co_await store_.finish_read(context, status);
     steps.written(gone);
     if (file == 0) {
       *response.mutable_attributes() = std::move(attributes);
@@ -137,15 +137,15 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
     }
     if (steps.done()) {
       // Those that no extent names are nobody's.
-      state_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
+      cluster_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
       note_change(transaction, request.change(), InodeId{request.inode()});
       // The upload of a write that is refused at last goes on, so that its stripes are freed with it.
-      status = state_.account(transaction);
-      if (!status.ok()) co_return co_await state_.finish_read(context, status);
-      state_.uploads.ended(upload);
+      status = names_.quotas.account(transaction);
+      if (!status.ok()) co_return co_await store_.finish_read(context, status);
+      cluster_.uploads.ended(upload);
     }
     transaction.by = request.change().session();
-    KINTSUGI_CO_TRY(co_await state_.finish(context, {}, transaction, std::move(effects.freed)));
+    KINTSUGI_CO_TRY(co_await store_.finish(context, {}, transaction, std::move(effects.freed)));
   }
   co_return Status{};
 }
@@ -153,13 +153,13 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
 asio::awaitable<Status> WriteService::answer_repeated(Context context,
                                                       const proto::WriteExtentsRequest& request,
                                                       proto::WriteExtentsResponse& response) {
-  const Reader reader(state_.store);
+  const Reader reader(store_.kv);
   const bool several = !request.more().empty();
   const auto fill = [&](uint64_t number, auto& into) -> Status {
     const InodeId id{number};
     const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
     // Among several it may have been refused. Where it was not, its client hears of a loss that was none.
-    const Status held = several ? state_.leases.check(id, request.change().session()) : Status{};
+    const Status held = several ? clients_.leases.check(id, request.change().session()) : Status{};
     if (!held.ok() && !concerns_one_file(held.code())) return held;
     if (inode) *into.mutable_attributes() = to_attributes(id, *inode);
     into.set_code(static_cast<int>(inode ? held.code() : Code::kStale));
@@ -170,8 +170,8 @@ asio::awaitable<Status> WriteService::answer_repeated(Context context,
     KINTSUGI_CO_TRY(fill(file.inode(), *response.add_more()));
   // These know by themselves what was carried out before.
   if (request.has_names())
-    KINTSUGI_CO_TRY(co_await names_.write_names(context, request.names(), *response.mutable_names()));
-  co_return co_await state_.finish_repeated(context);
+    KINTSUGI_CO_TRY(co_await names_service_.write_names(context, request.names(), *response.mutable_names()));
+  co_return co_await store_.finish_repeated(context);
 }
 
 asio::awaitable<Status> WriteService::write_extents(Context context,
@@ -184,39 +184,39 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
   if (request.replaced().empty()) files.push_back(id);
   for (const proto::FileExtents& file : request.more())
     files.emplace_back(file.inode());
-  Status status = co_await state_.leases.settle(std::move(files), request.change().session());
+  Status status = co_await clients_.leases.settle(std::move(files), request.change().session());
   if (!status.ok()) co_return module.finish(status);
-  if (carried_out(state_.store, request.change()))
+  if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await answer_repeated(module.context(), request, response));
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   WriteEffects effects;
   std::vector<InodeId> granted;
   Status written;
   if (request.has_names() && request.names().session() != request.change().session())
     written = {Code::kInvalidArgument, "the names are another client's"};
   if (written.ok() && request.has_names())
-    written =
-        names_.write_along(transaction, request.names(), *response.mutable_names(), granted, effects.freed);
+    written = names_service_.write_along(transaction, request.names(), *response.mutable_names(), granted,
+                                         effects.freed);
   if (written.ok()) written = write(transaction, request, response, effects);
   if (effects.too_long) {
     for (const InodeId lease : granted)
-      state_.leases.give_back(request.names().session(), lease);
+      clients_.leases.give_back(request.names().session(), lease);
     response.Clear();
     // These are carried out before, and know by themselves what was when the call is repeated.
     if (request.has_names())
       KINTSUGI_CO_TRY(module.finish(
-          co_await names_.write_names(module.context(), request.names(), *response.mutable_names())));
+          co_await names_service_.write_names(module.context(), request.names(), *response.mutable_names())));
     co_return module.finish(co_await write_in_steps(module.context(), request, response));
   }
   if (written.ok()) {
     written_.note_placed(request.sealed());
-    state_.uploads.ended(UploadId{request.upload_id()});
+    cluster_.uploads.ended(UploadId{request.upload_id()});
   }
-  status = co_await state_.finish(module.context(), written.with_context(fmt::format("inode {}", id)),
+  status = co_await store_.finish(module.context(), written.with_context(fmt::format("inode {}", id)),
                                   transaction, std::move(effects.freed));
   if (!status.ok())
     for (const InodeId lease : granted)
-      state_.leases.give_back(request.names().session(), lease);
+      clients_.leases.give_back(request.names().session(), lease);
   KINTSUGI_CO_TRY(module.finish(status));
   written_.report(request.sealed(), effects.missing);
   co_return Status{};
@@ -225,8 +225,8 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
 Status WriteService::copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
                           proto::CopyExtentsResponse& response, FreedStripes& freed) {
   const InodeId to_id{request.to()};
-  KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_ASSIGN(const Place source, state_.places.of(InodeId{request.from()}));
+  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_ASSIGN(const Place source, names_.places.of(InodeId{request.from()}));
   const InodeId from_id = source.id();
   KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(Transaction(source.view()), from_id));
   KINTSUGI_ASSIGN(proto::StoredInode to, Inodes::find(transaction, to_id));
@@ -272,31 +272,31 @@ Status WriteService::copy(Transaction& transaction, const proto::CopyExtentsRequ
   }
   writer.finish(to, freed);
   to.set_size(std::max(to.size(), request.to_offset() + length));
-  to.set_modified_ns(state_.inodes.now_ns());
-  note_change(to, state_.inodes.now_ns());
+  to.set_modified_ns(names_.inodes.now_ns());
+  note_change(to, names_.inodes.now_ns());
   transaction.put_message(keys::inode(to_id), to);
   response.set_length(length);
   *response.mutable_attributes() = to_attributes(to_id, to);
-  return state_.account(transaction);
+  return names_.quotas.account(transaction);
 }
 
 asio::awaitable<Status> WriteService::copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                                    proto::CopyExtentsResponse& response) {
   sight::Module module{context, kCopyExtents, {double(request.length())}};
   const std::vector<InodeId> both{InodeId{request.from()}, InodeId{request.to()}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(both, request.change().session())));
+  KINTSUGI_CO_TRY(module.finish(co_await clients_.leases.settle(both, request.change().session())));
   // Others may have written there since, and how much it would be now is another question. What is noted of a copy is its length.
-  if (const auto length = carried_out(state_.store, request.change())) {
-    const auto to = Reader(state_.store).get_message<proto::StoredInode>(keys::inode(InodeId{request.to()}));
+  if (const auto length = carried_out(store_.kv, request.change())) {
+    const auto to = Reader(store_.kv).get_message<proto::StoredInode>(keys::inode(InodeId{request.to()}));
     if (to) *response.mutable_attributes() = to_attributes(InodeId{request.to()}, *to);
     response.set_length(length->value);
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   }
-  Transaction transaction(state_.store);
+  Transaction transaction(store_.kv);
   FreedStripes freed;
   const Status copied = copy(transaction, request, response, freed);
   if (copied.ok()) note_change(transaction, request.change(), InodeId{response.length()});
-  co_return module.finish(co_await state_.finish(module.context(), copied, transaction, std::move(freed)));
+  co_return module.finish(co_await store_.finish(module.context(), copied, transaction, std::move(freed)));
 }
 
 }  // namespace kintsugi::metaserver

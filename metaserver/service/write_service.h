@@ -3,10 +3,13 @@
 #pragma once
 
 #include "common/rpc/server.h"
+#include "metaserver/service/cluster_parts.h"
 #include "metaserver/service/file_writer.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/meta_store.h"
 #include "metaserver/service/names_service.h"
+#include "metaserver/service/namespace_parts.h"
 #include "metaserver/service/written_stripes.h"
+#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
@@ -16,11 +19,18 @@ inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< files of one call in 
 inline constexpr size_t kMaxExtentsOfAWrite = 2 * kMaxExtentsAStep,
                         kMaxWritesOfAWrite = 20 * kMaxExtentsAStep;
 
-/// One function for each RPC. `state` and `names` must outlive it.
+/// One function for each RPC. References outlive it.
 class WriteService {
  public:
-  WriteService(MetaState& state, NamesService& names)
-      : state_(state), names_(names), writer_(state), written_(state) {}
+  WriteService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients,
+               NamesService& names_service)
+      : store_(store),
+        names_(names),
+        cluster_(cluster),
+        clients_(clients),
+        names_service_(names_service),
+        writer_(store, names, cluster, clients),
+        written_(cluster) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -43,8 +53,11 @@ class WriteService {
   Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
               proto::CopyExtentsResponse& response, FreedStripes& freed);
 
-  MetaState& state_;
-  NamesService& names_;
+  MetaStore& store_;
+  NamespaceParts& names_;
+  ClusterParts& cluster_;
+  Clients& clients_;
+  NamesService& names_service_;
   FileWriter writer_;
   WrittenStripes written_;
 };

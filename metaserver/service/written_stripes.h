@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
 
 namespace kintsugi::metaserver {
 
 class WrittenStripes {
  public:
-  /// `state` outlives it.
-  explicit WrittenStripes(MetaState& state) : state_(state) {}
+  /// References outlive it.
+  explicit WrittenStripes(ClusterParts& cluster) : cluster_(cluster) {}
 
   /// To be called before the commit suspends: a block report that was collected earlier may come in meanwhile.
   void note_placed(const proto::SealedStripe& sealed);
@@ -28,7 +28,7 @@ class WrittenStripes {
   void report_missing(const std::vector<ChunkId>& missing);
   void report_unreachable(const proto::SealedStripe& sealed);
 
-  MetaState& state_;
+  ClusterParts& cluster_;
 };
 
 }  // namespace kintsugi::metaserver

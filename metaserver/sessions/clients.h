@@ -13,6 +13,7 @@
 #include "metaserver/schema/transaction.h"
 #include "metaserver/sessions/leased_locks.h"
 #include "metaserver/sessions/leases.h"
+#include "metaserver/sessions/lock_waits.h"
 #include "metaserver/sessions/promises.h"
 #include "metaserver/sessions/sessions.h"
 
@@ -25,6 +26,7 @@ class Clients final : public Leases::Losses {
       : sessions(runtime),
         leases(runtime, sessions, this),
         promises(runtime, sessions),
+        lock_waits(runtime.clock),
         store_(store),
         leased_locks_(locks, leases) {}
 
@@ -55,6 +57,7 @@ class Clients final : public Leases::Losses {
   Leases leases;
   Promises promises;
   FileLocks locks;
+  LockWaits lock_waits;
 
  private:
   void end(uint64_t session, bool by_silence);

@@ -218,7 +218,7 @@ TEST(DataSeams, NobodyKeepsBackWhatLiesBelowAQuotaAfterARename) {
   std::optional<Status> ended;
   rig.in_background<proto::Empty>(rpc::Method::kMove, move, ended);
   rig.beat(2);
-  EXPECT_FALSE(ended && ended->ok() && rig.meta->state().leases.owns(InodeId{inode}, kOwner))
+  EXPECT_FALSE(ended && ended->ok() && rig.meta->state().clients.leases.owns(InodeId{inode}, kOwner))
       << "its owner goes on to keep back what the quota will refuse after the close";
   KINTSUGI_EXPECT_OK(rig.keep(kOwner, [&](auto& request) { request.add_give_back(inode); }));
   rig.simulation.run_for(3s);
@@ -271,7 +271,7 @@ TEST(DataSeams, WhoMayNotMakeASnapshotTakesNoLeaseAway) {
   std::optional<Status> ended;
   rig.in_background<proto::Empty>(rpc::Method::kCreateSnapshot, create, ended);
   rig.beat(11);
-  EXPECT_TRUE(rig.meta->state().leases.owns(InodeId{leased}, kOwner))
+  EXPECT_TRUE(rig.meta->state().clients.leases.owns(InodeId{leased}, kOwner))
       << "a stranger has made a client that works lose what it had not written out";
   EXPECT_TRUE(ended && ended->code() == Code::kNotPermitted);
   rig.simulation.run_for(3s);

@@ -258,7 +258,7 @@ TEST(LeasedNames, ComeAlongWithTheBytesOfANewFileOrNothingIsDone) {
   EXPECT_EQ(again->names().changes(0).attributes().inode(), rig.first);
   // The name is taken: neither the inode nor the bytes are there, and the lease of the inode is nobody's.
   EXPECT_EQ(send(request(rig.first + 1, "f", 3)).error().code(), Code::kAlreadyExists);
-  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.first + 1}, kOwner));
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.first + 1}, kOwner));
   // The bytes make no sense: the name is not there.
   proto::WriteExtentsRequest odd = request(rig.first + 2, "g", 4);
   odd.set_inline_crc(7);
@@ -311,14 +311,14 @@ TEST(LeasedNames, WhoLostALeaseBySilenceDoesNotHaveItAfterARestartEither) {
       << "another has been told that there is no such name";
   // Once it knows, it is believed again.
   KINTSUGI_EXPECT_OK(tell([&](auto& request) { request.add_give_back(rig.directory); }));
-  EXPECT_FALSE(rig.meta->state().sessions.has_lost(kOwner));
+  EXPECT_FALSE(rig.meta->state().clients.sessions.has_lost(kOwner));
   rig.restart();
   KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
   KINTSUGI_EXPECT_OK(tell([&](auto& request) {
     request.set_all(true);
     request.add_lease(rig.first + 7);
   }));
-  EXPECT_TRUE(rig.meta->state().leases.owns(InodeId{rig.first + 7}, kOwner));
+  EXPECT_TRUE(rig.meta->state().clients.leases.owns(InodeId{rig.first + 7}, kOwner));
 }
 
 TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {

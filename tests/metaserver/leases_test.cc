@@ -77,7 +77,7 @@ TEST(Leases, WhoHasLostSoManyThatNoMoreLossesAreRememberedGetsNoMore) {
     };
     KINTSUGI_ASSERT_OK(rig.keep(kWriter, tell));
   }
-  EXPECT_FALSE(rig.meta->state().leases.grant(kWriter, InodeId{rig.inode}))
+  EXPECT_FALSE(rig.meta->state().clients.leases.grant(kWriter, InodeId{rig.inode}))
       << "should it lose this one too, what it writes later would not be refused";
 }
 
@@ -99,11 +99,11 @@ TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
 TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItHasTold) {
   LeaseRig rig;
   ASSERT_TRUE(*rig.get(kWriter, true, true));
-  for (int second = 0; rig.meta->state().sessions.known(kWriter) && second < 70; ++second) {
+  for (int second = 0; rig.meta->state().clients.sessions.known(kWriter) && second < 70; ++second) {
     KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
     rig.simulation.run_for(1s);
   }
-  ASSERT_FALSE(rig.meta->state().sessions.known(kWriter)) << "it was silent";
+  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kWriter)) << "it was silent";
   ASSERT_TRUE(*rig.get(kReader, false, true));
   KINTSUGI_EXPECT_OK(rig.grow(kReader, 400'000, 1));
   KINTSUGI_EXPECT_OK(rig.keep(kReader, [&](auto& request) { request.add_give_back(rig.inode); }));
@@ -113,16 +113,16 @@ TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItH
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter)) << "another has written since";
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kWriter)) << "another has written since";
   // Once it knows, it is believed again.
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
-  EXPECT_FALSE(rig.meta->state().sessions.has_lost(kWriter));
+  EXPECT_FALSE(rig.meta->state().clients.sessions.has_lost(kWriter));
 }
 
 TEST(Leases, ASessionThatWasEndedAndComesBackWithACallIsNotBelievedAfterARestartBeforeItHasTold) {
   LeaseRig rig;
   ASSERT_TRUE(*rig.get(kWriter, true, true));
-  for (int second = 0; rig.meta->state().sessions.known(kWriter) && second < 70; ++second) {
+  for (int second = 0; rig.meta->state().clients.sessions.known(kWriter) && second < 70; ++second) {
     KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
     rig.simulation.run_for(1s);
   }
@@ -141,7 +141,7 @@ TEST(Leases, ASessionThatWasEndedAndComesBackWithACallIsNotBelievedAfterARestart
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter)) << "others had it since";
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kWriter)) << "others had it since";
 }
 
 TEST(Leases, WhatASilentSessionWritesBeforeItHasToldIsNotTaken) {
@@ -207,13 +207,13 @@ TEST(Leases, ALossIsNotedThoughTheEndOfAnEarlierOneIsNotDurableYet) {
     rig.simulation.run_for(2s);
     ASSERT_TRUE(ended && kept);
     KINTSUGI_EXPECT_OK(*ended);
-    ASSERT_FALSE(rig.meta->state().leases.owns(InodeId{second}, kWriter));
+    ASSERT_FALSE(rig.meta->state().clients.leases.owns(InodeId{second}, kWriter));
     rig.restart();
     KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
       request.set_all(true);
       request.add_lease(second);
     }));
-    EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{second}, kWriter))
+    EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{second}, kWriter))
         << "others may have written since, " << early.count();
   }
 }
@@ -223,13 +223,13 @@ TEST(Leases, WhoCouldNotTellSinceTheMetaserverStoodStillAfterItsStartIsBelieved)
   ASSERT_TRUE(*rig.get(kWriter, true, true));
   rig.restart();
   rig.simulation.run_for(Leases::kTakeOver + 1s);
-  rig.meta->state().sessions.stood_still(Leases::kTakeOver);
+  rig.meta->state().clients.sessions.stood_still(Leases::kTakeOver);
   EXPECT_FALSE(rig.get(kReader)) << "who knows what the writer keeps back";
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_TRUE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter));
+  EXPECT_TRUE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kWriter));
 }
 
 TEST(Leases, ARecallWhoseAnswerWasLostIsToldAgain) {
@@ -437,13 +437,13 @@ TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
 TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
   LeaseRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
-  const uint64_t moves = rig.meta->state().settling.moves();
+  const uint64_t moves = rig.meta->state().names.settling.moves();
   ASSERT_TRUE(*rig.get(kWriter, true, true));
   proto::RenameRequest rename;
   rename.set_from("/f");
   rename.set_to("/d/f");
   ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kRename, rename));
-  EXPECT_GT(rig.meta->state().settling.moves(), moves) << "who walks the leases begins again";
+  EXPECT_GT(rig.meta->state().names.settling.moves(), moves) << "who walks the leases begins again";
   proto::CreateSnapshotRequest snapshot;
   snapshot.set_path("/d");
   snapshot.set_name("one");

@@ -260,14 +260,14 @@ class MetaServerRig {
   // The view of a repair manager.
   std::vector<proto::ServerState> server_states() {
     std::vector<proto::ServerState> states;
-    for (const auto& [id, server] : meta->state().servers.servers())
-      states.push_back(meta->state().state_of(server));
+    for (const auto& [id, server] : meta->state().cluster.servers.servers())
+      states.push_back(meta->state().cluster.state_of(server));
     return states;
   }
   std::optional<proto::StoredStripe> stripe(StripeId id) { return load_stripe(*store, id); }
   std::vector<ChunkId> chunks_of(ServerId server) {
     std::vector<ChunkId> found;
-    meta->state().scan_chunks_of(server, {}, [&](ChunkId chunk) {
+    meta->state().cluster.scan_chunks_of(server, {}, [&](ChunkId chunk) {
       found.push_back(chunk);
       return true;
     });

@@ -207,11 +207,11 @@ TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
   const uint64_t before = hear_of_a_change(0);
   EXPECT_GT(before, 0u);
   const int seconds = std::chrono::duration_cast<std::chrono::seconds>(Sessions::kIdle).count();
-  for (int second = 0; rig.meta->state().sessions.known(kReader) && second < seconds + 5; ++second) {
+  for (int second = 0; rig.meta->state().clients.sessions.known(kReader) && second < seconds + 5; ++second) {
     rig.keep(kWriter, 0);
     rig.pass(1);
   }
-  ASSERT_FALSE(rig.meta->state().sessions.known(kReader)) << "it was silent";
+  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kReader)) << "it was silent";
   rig.keep(kReader, 0);
   EXPECT_GT(hear_of_a_change(before), before);
 }
@@ -227,7 +227,7 @@ TEST(Promises, ASessionThatAnEarlierProcessToldLaterNumbersHearsOfChanges) {
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(ended);
   proto::AwaitRecallsResponse news;
-  EXPECT_TRUE(rig.meta->state().promises.tell(kReader, UINT64_MAX, news)) << "that one's clock was ahead";
+  EXPECT_TRUE(rig.meta->state().clients.promises.tell(kReader, UINT64_MAX, news)) << "that one's clock was ahead";
   EXPECT_EQ(news.changed_size(), 1);
   rig.simulation.run_for(2s);
   EXPECT_TRUE(ended);
@@ -241,12 +241,12 @@ TEST(Promises, ASessionThatNeverSaidAnythingOfItselfMayBelieveWhenItEndsByItsSil
   open.set_session(kMute);
   open.set_hold(true);
   ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, open));
-  for (int tenth = 0; rig.meta->state().sessions.known(kMute) && tenth < 700; ++tenth) {
+  for (int tenth = 0; rig.meta->state().clients.sessions.known(kMute) && tenth < 700; ++tenth) {
     if (tenth % 50 == 0) rig.keep(kWriter, 0);
     rig.look(kMute, "f");
     rig.simulation.run_for(100ms);
   }
-  ASSERT_FALSE(rig.meta->state().sessions.known(kMute)) << "it was silent";
+  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kMute)) << "it was silent";
   EXPECT_GT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 500ms);
 }
 
@@ -263,7 +263,7 @@ TEST(Promises, OnlyTheSessionThatIsToHearOfAChangeIsWoken) {
   for (const uint64_t session : {kReader, kThird})
     asio::co_spawn(rig.client_node.runtime().executor, poll(rig, session), asio::detached);
   rig.look(kReader, "f");
-  Sessions& sessions = rig.meta->state().sessions;
+  Sessions& sessions = rig.meta->state().clients.sessions;
   const std::shared_ptr<runtime::Event> of_reader = sessions.find(kReader)->news,
                                         of_third = sessions.find(kThird)->news;
   ASSERT_EQ(of_reader->waiting() + of_third->waiting(), 2u);

@@ -19,15 +19,15 @@ struct SettlingRig : LeaseRig {
       request.set_session(kWriter);
       request.add_give_back(inode.value);
       proto::KeepSessionResponse response;
-      rig.meta->state().leases.keep(request, response);
+      rig.meta->state().clients.leases.keep(request, response);
       for (int i = 0; i < turns; ++i)
         co_await asio::post(rig.meta_node.runtime().executor, asio::use_awaitable);
-      rig.granted = !is_too_late() && rig.meta->state().leases.grant(kWriter, inode);
+      rig.granted = !is_too_late() && rig.meta->state().clients.leases.grant(kWriter, inode);
     };
     asio::co_spawn(meta_node.runtime().executor, run(*this, inode, turns, std::move(is_too_late)),
                    asio::detached);
   }
-  bool owned(InodeId inode) { return meta->state().leases.owns(inode, kWriter); }
+  bool owned(InodeId inode) { return meta->state().clients.leases.owns(inode, kWriter); }
   uint64_t inode_of(const std::string& path) {
     proto::StatRequest request;
     request.set_path(path);
@@ -215,7 +215,7 @@ TEST(Settling, WhatIsKeptBackDeepInATreeIsCheckedBeforeAUserRemovesIt) {
   owner.set_inode(deep.value);
   owner.set_uid(7);
   ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
-  ASSERT_TRUE(rig.meta->state().leases.grant(kWriter, deep));
+  ASSERT_TRUE(rig.meta->state().clients.leases.grant(kWriter, deep));
   rig.remove_large_tree(ended);
   rig.simulation.run_for(100ms);
   ASSERT_FALSE(ended) << "only the writer knows what is in it";
@@ -233,12 +233,12 @@ TEST(Settling, WhoMayNotRemoveATreeTakesNoLeaseInItAway) {
   const InodeId directory = rig.make_large_tree();
   rig.make(directory.value, "of another user", proto::Attributes::DIRECTORY);
   const InodeId deep{rig.inode_of("/d/of another user")};
-  ASSERT_TRUE(rig.meta->state().leases.grant(kWriter, deep));
+  ASSERT_TRUE(rig.meta->state().clients.leases.grant(kWriter, deep));
   rig.remove_large_tree(ended);
   rig.simulation.run_for(100ms);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->code(), Code::kAccessDenied);
-  EXPECT_TRUE(rig.meta->state().leases.take_recalls(kWriter).empty());
+  EXPECT_TRUE(rig.meta->state().clients.leases.take_recalls(kWriter).empty());
   EXPECT_TRUE(rig.owned(deep));
 }
 
@@ -259,11 +259,11 @@ TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {
   KINTSUGI_EXPECT_OK(rig.keep(kLast, [](auto&) {}));
   KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
   ASSERT_TRUE(*rig.get(kLast, false, true));
-  for (int i = 0; i < 800 && rig.meta->state().sessions.known(kLast); ++i) {
+  for (int i = 0; i < 800 && rig.meta->state().clients.sessions.known(kLast); ++i) {
     if (i % 10 == 0) KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
     rig.simulation.run_for(100ms);
   }
-  ASSERT_FALSE(rig.meta->state().sessions.known(kLast)) << "it was silent";
+  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kLast)) << "it was silent";
   const auto leased = rig.get(kReader, false, true);
   ASSERT_TRUE(leased) << leased.error();
   EXPECT_TRUE(*leased) << "it is another's now";
@@ -273,7 +273,7 @@ TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kLast)) << "another had it since, and wrote";
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kLast)) << "another had it since, and wrote";
 }
 
 }  // namespace

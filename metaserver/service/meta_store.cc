@@ -1,0 +1,90 @@
+#include "metaserver/service/meta_store.h"
+
+#include "common/log/log.h"
+#include "common/runtime/fault_points.h"
+#include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/snapshot_saving.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+
+namespace {
+
+/// From handing the batch over until it is synced.
+constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
+/// Until clients have heard that what they were told before has changed.
+constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
+
+Status no_room(uint64_t free_bytes) {
+  return {Code::kNoSpace,
+          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
+                      free_bytes >> 20, MetaStore::kReserve >> 20)};
+}
+
+}  // namespace
+
+Status MetaStore::check_room() {
+  const TimePoint now = runtime.clock.now();
+  if (!known_until_ || now >= *known_until_) {
+    const bool had_room = !known_until_ || free_bytes_ >= kReserve;
+    free_bytes_ = kv.free_bytes();
+    known_until_ = now + kRoomInterval;
+    if (had_room && free_bytes_ < kReserve) log::warning("{}", no_room(free_bytes_).message());
+  }
+  return free_bytes_ >= kReserve ? Status{} : no_room(free_bytes_);
+}
+
+Status MetaStore::check_inline_room(const Transaction& transaction, uint64_t bytes) {
+  KINTSUGI_TRY(check_room());
+  const uint64_t kept = total_inline_bytes(transaction);
+  if (free_bytes_ >= 2 * kReserve + options.inline_bytes && kept + bytes <= options.inline_bytes) return {};
+  return {Code::kLimitExceeded, fmt::format("the metadata keeps {} bytes of files, and takes no more", kept)};
+}
+
+asio::awaitable<Status> MetaStore::finish_read(Context context, Status done) {
+  if (kv.is_durable()) co_return done;
+  const sight::Wait wait(context, sight::WaitKind::kStore);
+  const Status durable = co_await kv.durable();
+  co_return durable.ok() ? std::move(done) : durable;
+}
+
+asio::awaitable<Status> MetaStore::finish_repeated(Context context, Status done) {
+  co_await clients_.promises.heard(clients_.promises.unheard());
+  co_return co_await finish_read(context, std::move(done));
+}
+
+asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transaction& transaction,
+                                          FreedStripes freed) {
+  if (done.ok()) done = names_.quotas.account(transaction);
+  // Also a refusal was derived from writes that may still be on their way.
+  if (!done.ok()) co_return co_await finish_read(context, std::move(done));
+  save_for_snapshots(names_.snapshots, transaction, freed);
+  KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
+  // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
+  // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.
+  names_.settling.follow(transaction);
+  names_.snapshots.follow(transaction);
+  names_.trash.follow(transaction);
+  names_.quotas.follow(transaction);
+  cluster_.servers.follow(transaction);
+  Promises::Hearers hearers = clients_.promises.changed(transaction);
+  {
+    sight::Module module(context, kCommitBatch);
+    const sight::Wait wait(module.context(), sight::WaitKind::kStore);
+    const Status committed = module.finish(co_await kv.commit(transaction.take()));
+    if (!committed.ok()) co_return committed;
+  }
+  cluster_.garbage.wake_all_of(freed);
+  for (const auto& [id, stripe] : freed) {
+    cluster_.chunks.forget(id, stripe);
+    cluster_.host->stripe_deleted(id);
+  }
+  if (!hearers.empty()) {
+    sight::Module module(context, kBreakPromises);
+    const sight::Wait wait(module.context(), sight::WaitKind::kResource);
+    co_await clients_.promises.heard(std::move(hearers));
+  }
+  co_return Status{};
+}
+
+}  // namespace kintsugi::metaserver
