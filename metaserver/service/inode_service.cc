@@ -145,7 +145,7 @@ asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::
   Transaction transaction(state_.store);
   FreedStripes freed;
   Status set = state_.leases.check(InodeId{request.inode()}, request.change().session());
-  if (set.ok() && request.has_size()) set = state_.check_room();
+  if (set.ok() && request.has_size()) set = state_.room.check();
   if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
   if (set.ok())
     set = ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), step, freed);
@@ -201,7 +201,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     wanted.target = request.target();
     if (request.type() == proto::Attributes::FILE)
       wanted.policy = state_.policies.of_directory(state_.store, parent);
-    Result<InodeId> outcome = done(state_.check_room());
+    Result<InodeId> outcome = done(state_.room.check());
     if (outcome && !proto::Attributes::Type_IsValid(request.type()))
       outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
     if (outcome) {
@@ -254,7 +254,7 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(state_.store);
-    Status linked = state_.check_room();
+    Status linked = state_.room.check();
     if (linked.ok())
       linked =
           ops::link(state_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
@@ -365,7 +365,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
-  Status set = request.remove() ? Status{} : state_.check_room();
+  Status set = request.remove() ? Status{} : state_.room.check();
   if (set.ok()) set = ops::set_xattr(state_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
   co_return module.finish(numbered(status, request.inode()));

@@ -1,6 +1,5 @@
 #include "metaserver/service/meta_state.h"
 
-#include "common/log/log.h"
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/snapshot_saving.h"
@@ -14,12 +13,6 @@ namespace {
 constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
 /// Until clients have heard that what they were told before has changed.
 constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
-
-Status no_room(uint64_t free_bytes) {
-  return {Code::kNoSpace,
-          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
-                      free_bytes >> 20, MetaState::kStoreReserve >> 20)};
-}
 
 }  // namespace
 
@@ -56,23 +49,13 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       uploads(allocations, options, runtime.clock),
       block_reports({servers, chunks, garbage, allocations, history, quarantine}, runtime.clock),
       rebalancer(servers, chunks, slow, runtime.clock),
+      room(store, runtime.clock),
       servers_changed(runtime) {}
 
-Status MetaState::check_room() {
-  const TimePoint now = runtime.clock.now();
-  if (!room_known_until || now >= *room_known_until) {
-    const bool had_room = !room_known_until || store_free_bytes >= kStoreReserve;
-    store_free_bytes = store.free_bytes();
-    room_known_until = now + kRoomInterval;
-    if (had_room && store_free_bytes < kStoreReserve) log::warning("{}", no_room(store_free_bytes).message());
-  }
-  return store_free_bytes >= kStoreReserve ? Status{} : no_room(store_free_bytes);
-}
-
 Status MetaState::check_inline_room(const Transaction& transaction, uint64_t bytes) {
-  KINTSUGI_TRY(check_room());
+  KINTSUGI_TRY(room.check());
   const uint64_t kept = total_inline_bytes(transaction);
-  if (store_free_bytes >= 2 * kStoreReserve + options.inline_bytes && kept + bytes <= options.inline_bytes)
+  if (room.has(StoreRoom::kReserveBytes + options.inline_bytes) && kept + bytes <= options.inline_bytes)
     return {};
   return {Code::kLimitExceeded, fmt::format("the metadata keeps {} bytes of files, and takes no more", kept)};
 }
@@ -85,15 +68,15 @@ bool MetaState::may_keep_back(InodeId inode) {
 bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   const TimePoint now = runtime.clock.now();
   if (!servers_known_until || now >= *servers_known_until) {
-    servers_known_until = now + kRoomInterval;
-    servers_have_room = store.free_bytes() >= 2 * kStoreReserve &&
-                        std::ranges::none_of(servers.servers(), [](const auto& one) {
-                          if (one.second.liveness != proto::ServerState::ALIVE) return false;
-                          uint64_t free = 0;
-                          for (const proto::DeviceSpace& device : one.second.load.devices())
-                            free += device.free_bytes();
-                          return !one.second.load.devices().empty() && free < kKeepBackReserve;
-                        });
+    servers_known_until = now + StoreRoom::kInterval;
+    servers_have_room =
+        room.has(StoreRoom::kReserveBytes) && std::ranges::none_of(servers.servers(), [](const auto& one) {
+          if (one.second.liveness != proto::ServerState::ALIVE) return false;
+          uint64_t free = 0;
+          for (const proto::DeviceSpace& device : one.second.load.devices())
+            free += device.free_bytes();
+          return !one.second.load.devices().empty() && free < kKeepBackReserve;
+        });
   }
   if (!servers_have_room) return false;
   const bool of_file = inode.type() == proto::Attributes::FILE;

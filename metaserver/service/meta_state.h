@@ -39,6 +39,7 @@
 #include "metaserver/schema/stripes.h"
 #include "metaserver/service/repair_host.h"
 #include "metaserver/service/settling.h"
+#include "metaserver/service/store_room.h"
 #include "metaserver/sessions/clients.h"
 #include "metaserver/sessions/lock_waits.h"
 
@@ -63,12 +64,6 @@ struct MetaState {
   /// returns only once what `done` was derived from is durable, and nobody may believe what was before it.
   asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
                                  FreedStripes freed = {});
-  /// Refuses what would add to the namespace while the store's disk is nearly full (kNoSpace). A store that cannot write
-  /// has to end, and with it everybody's reads; deletions still go on, so that people can make room.
-  Status check_room();
-  static constexpr uint64_t kStoreReserve = 128ull << 20;
-  static constexpr Duration kRoomInterval = std::chrono::milliseconds(10);  ///< between two looks at the disk
-
   /// The metadata may keep so many bytes of files more. kLimitExceeded: they have to go to stripes.
   Status check_inline_room(const Transaction& transaction, uint64_t bytes);
   /// It keeps so many that some have to go to stripes.
@@ -150,8 +145,7 @@ struct MetaState {
   BlockReports block_reports;
   Rebalancer rebalancer;
 
-  uint64_t store_free_bytes = 0;  ///< as check_room() saw it last
-  std::optional<TimePoint> room_known_until;
+  StoreRoom room;
   bool servers_have_room = false;  ///< as may_keep_back() saw it last
   std::optional<TimePoint> servers_known_until;
 

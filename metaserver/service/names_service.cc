@@ -173,7 +173,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
   round.session = request.session();
   round.reserved = reserved_for(Reader(state_.store), request.session());
   for (int i = begin; i < end; ++i)
-    if (request.changes(i).has_make()) KINTSUGI_TRY(state_.check_room());
+    if (request.changes(i).has_make()) KINTSUGI_TRY(state_.room.check());
   for (int i = begin; i < end; ++i) {
     Written& written = *response.mutable_changes(i);
     written.Clear();

@@ -3,9 +3,9 @@
 #include <boost/asio/post.hpp>
 
 #include "erasure/policy.h"
-#include "metaserver/cluster/capacity.h"
 #include "metaserver/namespace/requests.h"
 #include "metaserver/namespace/tree_walk.h"
+#include "metaserver/service/servers_room.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -105,7 +105,7 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   const Caller caller = Caller::from(request.caller());
-  Status made = state_.check_room();
+  Status made = state_.room.check();
   if (made.ok()) made = state_.places.check_writable(request.path());
   if (made.ok()) made = state_.places.check_parent(caller, request.path(), kMayExecute);
   if (made.ok())
@@ -261,26 +261,23 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
 asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
                                                     proto::DiskFreeResponse& response) {
   sight::Module module{context, kDiskFree};
-  std::vector<ServerSpace> servers;
   for (const auto& [id, server] : state_.servers.servers()) {
     response.set_servers(response.servers() + 1);
     if (server.liveness == proto::ServerState::DEAD) continue;
     if (server.liveness == proto::ServerState::ALIVE)
       response.set_servers_alive(response.servers_alive() + 1);
     response.set_stored_bytes(response.stored_bytes() + server.load.stored_bytes());
-    ServerSpace& space = servers.emplace_back();
-    space.takes_chunks = server.liveness == proto::ServerState::ALIVE && !server.stored.draining();
-    for (const proto::DeviceSpace& device : server.load.devices())
-      space.devices.push_back({device.device(), device.total_bytes(), device.free_bytes()});
   }
   const Reader reader(state_.store);
   response.set_policy(state_.policies.default_policy(reader));
   if (const auto policy = erasure::Policy::parse(response.policy())) {
-    const Capacity capacity = capacity_of(servers, *policy);
+    const Capacity capacity = capacity_now(state_, *policy);
     response.set_total_bytes(capacity.total_bytes);
     response.set_free_bytes(capacity.free_bytes);
     response.set_storable_bytes(capacity.storable_bytes);
+    *response.mutable_servers_room() = servers_room(state_, *policy);
   }
+  *response.mutable_metadata_room() = state_.room.describe();
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());

@@ -31,7 +31,7 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(state_.store);
-  Status made = state_.check_room();
+  Status made = state_.room.check();
   if (made.ok()) made = state_.places.check_owner(Caller::from(request.caller()), request.path());
   if (made.ok())
     made = state_.snapshots.create(transaction, request.path(), request.name(), state_.inodes.now_ns(),
