@@ -104,6 +104,24 @@ TEST_F(MountDeath, WithoutItsParentAndTheProcessThatServesItAMountIsAnErrorForIt
   EXPECT_EQ(stored(), "first") << "what was synced is there";
 }
 
+TEST_F(MountDeath, WhoWaitsInAMountWhoseProcessesAreKilledGetsAnError) {
+  const std::string mounted = start_and_mount();
+  const int file = open_file(mounted);
+  send("metaserver", SIGSTOP);
+  std::packaged_task<int()> task([name = mounted + "/somewhere"] { return look(name); });
+  std::future<int> waits = task.get_future();
+  std::thread(std::move(task)).detach();
+  EXPECT_EQ(waits.wait_for(seconds(1)), std::future_status::timeout) << "nobody can answer it";
+  const pid_t parent = parent_of(mounted), child = child_of(parent);
+  kill_now(parent);
+  kill_now(child);
+  const bool returned = waits.wait_for(seconds(20)) == std::future_status::ready;
+  EXPECT_TRUE(returned) << "it hangs";
+  if (returned) EXPECT_NE(waits.get(), 0);
+  send("metaserver", SIGCONT);
+  expect_dead(mounted, file);
+}
+
 TEST_F(MountDeath, AllProcessesAtOnceLeaveAMountThatIsAnErrorForItsUsers) {
   const std::string mounted = start_and_mount();
   const int file = open_file(mounted);
