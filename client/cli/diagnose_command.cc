@@ -83,6 +83,10 @@ bool is_wrong(const proto::Verdict& verdict) {
   return !verdict.masked();
 }
 
+bool is_full(const proto::Verdict& verdict) {
+  return verdict.kind() == proto::Verdict::FULL;
+}
+
 std::string conclusion(const proto::DiagnoseResponse& answer) {
   const int wrong = count(answer, is_wrong), masked = answer.verdicts_size() - wrong;
   // A server that does not report may be stuck without anybody knowing.
@@ -167,6 +171,7 @@ Status judge(const proto::DiagnoseResponse& answer) {
   }
   const int wrong = count(answer, is_wrong), holding = count(answer, proto::holds_up);
   if (wrong == 0) return {};
+  if (count(answer, is_full) > 0) return {Code::kNoSpace, "there is no room, and writes fail"};
   const auto culprits = [](int number) { return counted(static_cast<uint64_t>(number), "culprit"); };
   if (holding > 0) return {Code::kUnavailable, fmt::format("operations wait for {}", culprits(holding))};
   return {Code::kUnavailable, fmt::format("{}; no operation waits now", culprits(wrong))};

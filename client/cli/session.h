@@ -46,6 +46,7 @@ class Session {
   /// on. Any thread may call. Nothing is printed once the command is interrupted: whoever did that knows why it fails.
   void complain(const Status& status) { complain(status.code(), describe(status)); }
   void complain(Code code, std::string_view what);
+  int complaints() const { return complaints_; }  ///< how many lines complain() printed
 
   bool interrupted() const { return interruption_ && interruption_->requested(); }
   /// Becomes readable when the command is interrupted (Interruption::descriptor). REQUIRES: connect() was called.

@@ -78,7 +78,7 @@ void Transfer::run(MoveOne move) {
               {"directories", plan_.directories().size()},
               {"bytes", progress_.bytes()},
               {"seconds", progress_.seconds()},
-              {"failed", plan_.files().size() - moved_files_}});
+              {"failed", session_.complaints()}});
 }
 
 bool is_small(const TransferFile& file) {
@@ -220,14 +220,24 @@ Status put(Session& session, client::BlockingClient& client, const std::vector<s
   return {};
 }
 
-Status get(Session& session, client::BlockingClient& client, const std::string& source,
+Status get(Session& session, client::BlockingClient& client, const std::vector<std::string>& sources,
            const std::string& destination, const TransferOptions& options) {
-  KINTSUGI_TRY(check_remote(source));
+  for (const std::string& source : sources)
+    KINTSUGI_TRY(check_remote(source));
+  std::error_code ignored;  // of a path that is not there, too
+  if (sources.size() > 1 && !fs::is_directory(destination, ignored)) {
+    return {Code::kNotDirectory,
+            fmt::format("{} is not a directory, but there are several sources", destination)};
+  }
   TransferPlan plan;
   const TransferPlan::Complain complain = [&](Code code, std::string_view what) {
     session.complain(code, what);
   };
-  KINTSUGI_TRY(client.run(plan.add_get(client.async(), trimmed(source), destination, complain)));
+  for (const std::string& source : sources) {
+    const Status added = client.run(plan.add_get(client.async(), trimmed(source), destination, complain));
+    if (added.code() == Code::kUnavailable) return added;  // as with the next one
+    if (!added.ok()) session.complain(added);
+  }
   Transfer transfer(session, client, options, "get", plan);
   KINTSUGI_TRY(make_local_directories(plan, options.replace));
   transfer.run(&Transfer::get_one);

@@ -17,8 +17,8 @@ struct TransferOptions {
 /// Stores local files and trees. Several sources need a directory as destination.
 Status put(Session& session, client::BlockingClient& client, const std::vector<std::string>& sources,
            const std::string& destination, const TransferOptions& options);
-/// Fetches a file or tree.
-Status get(Session& session, client::BlockingClient& client, const std::string& source,
+/// Fetches files and trees. Several sources need a local directory as destination.
+Status get(Session& session, client::BlockingClient& client, const std::vector<std::string>& sources,
            const std::string& destination, const TransferOptions& options);
 /// Writes files to standard output, one after the other.
 Status cat(Session& session, client::BlockingClient& client, const std::vector<std::string>& paths);

@@ -6,18 +6,20 @@ namespace kintsugi::cli {
 namespace {
 
 struct Arguments {
-  std::vector<std::string> paths;  ///< arguments of put: the sources, then the destination
-  std::string source, destination;
+  std::vector<std::string> paths;  ///< arguments of put and get: the sources, then the destination
   TransferOptions options;
 };
 
+std::vector<std::string> sources_of(const Arguments& arguments) {
+  return {arguments.paths.begin(), arguments.paths.end() - 1};
+}
+
 Status run_put(Session& session, client::BlockingClient& client, const Arguments& arguments) {
-  const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
-  return put(session, client, sources, arguments.paths.back(), arguments.options);
+  return put(session, client, sources_of(arguments), arguments.paths.back(), arguments.options);
 }
 
 Status run_get(Session& session, client::BlockingClient& client, const Arguments& arguments) {
-  return get(session, client, arguments.source, arguments.destination, arguments.options);
+  return get(session, client, sources_of(arguments), arguments.paths.back(), arguments.options);
 }
 
 Status run_cat(Session& session, client::BlockingClient& client, const Arguments& arguments) {
@@ -37,7 +39,9 @@ std::vector<Command> transfer_commands() {
                     .target = &a->paths,
                     .help =
                         "Local files or directories (- is standard input), then the path in the cluster; an "
-                        "existing directory: into it",
+                        "existing directory: into it. A symbolic link that is named is followed; one inside "
+                        "a directory is left out and named, and the exit code is 1, as for pipes, sockets "
+                        "and devices (a mount stores them)",
                     .need = kRequired,
                     .least_values = 2},
                    replace,
@@ -45,9 +49,14 @@ std::vector<Command> transfer_commands() {
        .prints_json = true,
        .run = connected(a, run_put)},
       {.name = "get",
-       .help = "Fetch a file or a directory tree",
-       .options = {{"SRC", &a->source, "Path in the cluster", kRequired},
-                   {"DST", &a->destination, "Local path; an existing directory: into it", kRequired},
+       .help = "Fetch files and directory trees",
+       .options = {{.names = "SRC... DST",
+                    .target = &a->paths,
+                    .help = "Paths in the cluster, then the local path; an existing directory: into it. "
+                            "Several sources need one. Symbolic links, pipes, sockets and devices are left "
+                            "out and named, and the exit code is 1",
+                    .need = kRequired,
+                    .least_values = 2},
                    replace},
        .prints_json = true,
        .run = connected(a, run_get)},

@@ -7,10 +7,10 @@
 
 namespace kintsugi::client {
 
-/// "server chunkserver-3 at 127.0.0.1:7103"; a server that is called by its address is not named twice.
+/// "server chunkserver-3". The address is not in it: errors of the network name that, and a server whose address is not
+/// known has none.
 inline std::string shown_server(const proto::ChunkPlacement& place) {
-  const bool has_name = !place.server_name().empty() && place.server_name() != place.address();
-  return has_name ? "server " + place.server_name() + " at " + place.address() : "server " + place.address();
+  return "server " + (place.server_name().empty() ? place.address() : place.server_name());
 }
 
 }  // namespace kintsugi::client

@@ -1,6 +1,7 @@
 // kintsugi-mount: the cluster as a directory. A parent that holds the mount and nothing else, and a child that serves
 // it.
 #include <cstdio>
+#include <cstdlib>
 
 #include "client/lib/client.h"
 #include "client/lib/dirty/dirty_buffers.h"
@@ -37,6 +38,16 @@ void leave_terminal_to_caller(const MountArguments& arguments) {
   if (arguments.foreground) return;
   leave_terminal();
   if (arguments.log_file.empty()) log_to_syslog();
+}
+
+/// Nothing that this mount was told of may be answered as known to the kernel any more, so this process ends at once. The
+/// parent starts the next one, with somebody who tells the kernel.
+void end_without_notifier() {
+  log::error(
+      "the process that tells the kernel what changed has ended: this one ends too, and the next one takes "
+      "over");
+  log::flush(std::chrono::seconds(1));
+  std::_Exit(1);
 }
 
 /// The mount of a cluster, as its seat sees it.
@@ -90,6 +101,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
     log::info("taking over from a process that ended, with {} bytes that it had not written out", bytes);
   }
   Notifier notifier(runtime.io(), runtime.runtime(), seat.take_notifier_socket());
+  notifier.on_lost = end_without_notifier;
   auto file_system =
       std::make_unique<ClusterFileSystem>(runtime.runtime(), client, *files, &notifier,
                                           ClusterFileSystemOptions{.cached_for = arguments.cached_for});

@@ -21,7 +21,9 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.description(settings.description_);
   app.name(settings.program_);
   app.set_help_flag("-h,--help", "print this and exit");
-  app.set_version_flag("--version", settings.program_ + " " + KINTSUGI_VERSION, "print the version and exit");
+  // The program's name may be followed by what its command line looks like.
+  const std::string name = settings.program_.substr(0, settings.program_.find(' '));
+  app.set_version_flag("--version", name + " " + KINTSUGI_VERSION, "print the version and exit");
   // Without a group the help does not list it.
   app.add_flag("--describe", description_wanted_)->group("");
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/proto/room_verdicts.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::proto {
@@ -75,6 +76,12 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::MESSAGES:
       return {who + " sends data that is damaged, missing, or comes twice",
               "Check its disks, memory and network card, and run `kintsugi fsck --deep`"};
+    case Verdict::FULL:
+      if (is_metadata_full(verdict))
+        return {who + " has no room on its own disk: " + missing_room(verdict),
+                "Make room on the disk of its data directory"};
+      return {who + " has no room: " + missing_room(verdict),
+              "Remove files, or add disks or servers (`kintsugi df`)"};
     default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
   }
 }
@@ -83,6 +90,8 @@ Advice advice_on(const Verdict& verdict) {
 std::string effect_of(const Verdict& verdict) {
   if (is_metaserver_silent(verdict)) return "nothing can be stored or found until it is back";
   if (is_without_repairs(verdict)) return "what is lost stays lost until one runs";
+  if (is_metadata_full(verdict)) return "nothing new is stored, what is there is read and can be removed";
+  if (verdict.kind() == Verdict::FULL) return "writes fail, what is there is read and can be removed";
   if (verdict.masked())
     return verdict.kind() == Verdict::CLIENT ? "only its own operations wait"
                                              : "operations continue without it";

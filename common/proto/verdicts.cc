@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/room_verdicts.h"
+
 namespace kintsugi::proto {
 namespace {
 
@@ -79,8 +81,19 @@ std::string what(const Verdict& verdict) {
     case Verdict::HOST: return "is short of processor" + sufferers(verdict);
     case Verdict::MESSAGES:
       return "what it sends is damaged, missing, or comes twice" + (region.empty() ? "" : " in " + region);
+    case Verdict::FULL:
+      return is_metadata_full(verdict)
+                 ? "no room on its own disk: " + missing_room(verdict) + "; nothing new is stored"
+                 : "no room: " + missing_room(verdict) + "; writes fail";
     default: return region;
   }
+}
+
+Document document(const Room& room) {
+  return {{"total_bytes", room.total_bytes()},     {"free_bytes", room.free_bytes()},
+          {"free_inodes", room.free_inodes()},     {"needed_bytes", room.needed_bytes()},
+          {"needed_inodes", room.needed_inodes()}, {"servers", room.servers()},
+          {"full_servers", room.full_servers()}};
 }
 
 Document document(const ChainLink& link) {
@@ -142,6 +155,7 @@ Document document(const Verdict& verdict) {
                      {"raised_unix_s", static_cast<double>(verdict.raised_wall_ns()) / 1e9},
                      {"cleared_unix_s", static_cast<double>(verdict.cleared_wall_ns()) / 1e9},
                      {"line_of_text", describe(verdict)}};
+  if (verdict.has_room()) result["room"] = document(verdict.room());
   return result;
 }
 
@@ -152,9 +166,9 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 13> kNames = {
-      "stuck",  "running", "silent",    "not served", "device", "link",    "deadlock",
-      "client", "slow",    "behaviour", "resource",   "host",   "messages"};
+  constexpr std::array<std::string_view, 14> kNames = {
+      "stuck",  "running", "silent",    "not served", "device", "link",     "deadlock",
+      "client", "slow",    "behaviour", "resource",   "host",   "messages", "full"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -192,7 +206,7 @@ std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
   const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
                        verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST &&
-                       verdict.kind() != Verdict::MESSAGES;
+                       verdict.kind() != Verdict::MESSAGES && verdict.kind() != Verdict::FULL;
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {

@@ -50,6 +50,14 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
   gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",
         [](MetaDaemon& d) { return d.metaserver().state().cluster.compactions.waiting(); });
+  // UINT64_MAX where the file system has no limit.
+  gauge("metaserver_disk_free_bytes", "Bytes that are free on the metaserver's own disk",
+        [](MetaDaemon& d) { return d.metaserver().state().store.room.space().free_bytes; });
+  gauge("metaserver_disk_free_inodes", "Inodes that are free on the metaserver's own disk",
+        [](MetaDaemon& d) { return d.metaserver().state().store.room.space().free_inodes; });
+  gauge("metaserver_disk_full",
+        "1 while the metaserver takes nothing new because its own disk is nearly full",
+        [](MetaDaemon& d) { return d.metaserver().state().store.room.check().ok() ? 0 : 1; });
 }
 
 }  // namespace

@@ -53,6 +53,13 @@ class ReadView {
                     const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
 };
 
+/// What is free is UINT64_MAX where there is no limit.
+struct StoreSpace {
+  uint64_t total_bytes = 0;  ///< 0: unknown
+  uint64_t free_bytes = UINT64_MAX;
+  uint64_t free_inodes = UINT64_MAX;
+};
+
 /// Single-threaded for its callers, like all daemon code.
 class KeyValueStore : public ReadView {
  public:
@@ -72,8 +79,8 @@ class KeyValueStore : public ReadView {
   /// a store that was put back from an older copy of its files stands at a lower position.
   virtual uint64_t position() const = 0;
 
-  /// The space left where the store lives, as far as it has any limit.
-  virtual uint64_t free_bytes() const { return UINT64_MAX; }
+  /// The space where the store lives.
+  virtual StoreSpace space() const { return {}; }
 
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.
   virtual asio::awaitable<Status> durable() = 0;

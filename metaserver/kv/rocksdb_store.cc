@@ -296,11 +296,14 @@ uint64_t RocksDbStore::position() const {
   return state_->db->GetLatestSequenceNumber();
 }
 
-uint64_t RocksDbStore::free_bytes() const {
-  struct statvfs space{};
+StoreSpace RocksDbStore::space() const {
+  struct statvfs found{};
   // A directory that cannot be asked is not full; its writes will say what is wrong.
-  if (::statvfs(state_->db->GetName().c_str(), &space) != 0) return UINT64_MAX;
-  return uint64_t{space.f_bavail} * space.f_frsize;
+  if (::statvfs(state_->db->GetName().c_str(), &found) != 0) return {};
+  // Some file systems have no limit of inodes, and say that they have none at all.
+  return {.total_bytes = uint64_t{found.f_blocks} * found.f_frsize,
+          .free_bytes = uint64_t{found.f_bavail} * found.f_frsize,
+          .free_inodes = found.f_files > 0 ? uint64_t{found.f_favail} : UINT64_MAX};
 }
 
 asio::awaitable<Status> RocksDbStore::durable() {

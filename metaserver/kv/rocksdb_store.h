@@ -39,7 +39,7 @@ class RocksDbStore final : public KeyValueStore {
   std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
   uint64_t position() const override;
-  uint64_t free_bytes() const override;
+  StoreSpace space() const override;
   asio::awaitable<Status> durable() override;
   bool is_durable() const override;
   asio::awaitable<void> close() override;

@@ -82,7 +82,7 @@ asio::awaitable<void> AllocationService::wait_for_servers(Context context, const
 
 Status AllocationService::allocate(const proto::AllocateStripeRequest& request, const Policies& policies,
                                    proto::AllocateStripeResponse& response) {
-  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_TRY(store_.room.check());
   const std::string policy = policies.stripe.name();
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 

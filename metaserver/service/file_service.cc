@@ -117,7 +117,7 @@ std::optional<proto::Attributes> FileService::committed_before(
 Result<proto::Attributes> FileService::commit(Transaction& transaction,
                                               const proto::CommitFileRequest& request,
                                               std::vector<ChunkId>& missing, FreedStripes& freed) {
-  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_TRY(store_.room.check());
   KINTSUGI_TRY(names_.places.check_writable(request.path()));
   const Caller caller = Caller::from(request.caller());
   KINTSUGI_TRY(names_.places.check_parent(caller, request.path(), kMayExecute));

@@ -144,7 +144,7 @@ asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::
   Transaction transaction(store_.kv);
   FreedStripes freed;
   Status set = clients_.leases.check(InodeId{request.inode()}, request.change().session());
-  if (set.ok() && request.has_size()) set = store_.check_room();
+  if (set.ok() && request.has_size()) set = store_.room.check();
   if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
   if (set.ok())
     set = ops::set_attributes(names_.inodes, transaction, Caller::from(request.caller()), step, freed);
@@ -200,7 +200,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     wanted.target = request.target();
     if (request.type() == proto::Attributes::FILE)
       wanted.policy = names_.policies.of_directory(store_.kv, parent);
-    Result<InodeId> outcome = done(store_.check_room());
+    Result<InodeId> outcome = done(store_.room.check());
     if (outcome && !proto::Attributes::Type_IsValid(request.type()))
       outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
     if (outcome) {
@@ -253,7 +253,7 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
   const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(store_.kv);
-    Status linked = store_.check_room();
+    Status linked = store_.room.check();
     if (linked.ok())
       linked =
           ops::link(names_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
@@ -364,7 +364,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
   if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);
-  Status set = request.remove() ? Status{} : store_.check_room();
+  Status set = request.remove() ? Status{} : store_.room.check();
   if (set.ok()) set = ops::set_xattr(names_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
   co_return module.finish(numbered(status, request.inode()));

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "common/proto/room_verdicts.h"
 #include "erasure/code.h"
 #include "erasure/policy.h"
 #include "metaserver/service/fsck_page.h"
+#include "metaserver/service/servers_room.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -67,6 +69,10 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     verdict.add_why("by heartbeats alone: no monitor runs, or none was asked");
   }
   std::ranges::stable_sort(*response.mutable_verdicts(), std::greater<>(), &proto::Verdict::since_ns);
+  const auto policy = erasure::Policy::parse(state_.policies.default_policy(Reader(state_.store)));
+  const proto::Room servers = policy ? servers_room(state_, *policy) : proto::Room();
+  for (proto::Verdict& verdict : proto::no_room(servers, state_.room.describe()))
+    *response.add_verdicts() = std::move(verdict);
   co_return module.finish({});
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "metaserver/namespace/inodes.h"
-#include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
 
@@ -15,7 +14,7 @@ bool LeaseGrants::may_keep_back(InodeId inode) {
 bool LeaseGrants::may_keep_back(const proto::StoredInode& inode) {
   const TimePoint now = clock_.now();
   if (!known_until_ || now >= *known_until_) {
-    known_until_ = now + MetaStore::kRoomInterval;
+    known_until_ = now + StoreRoom::kInterval;
     has_room_ = have_room();
   }
   if (!has_room_) return false;
@@ -31,7 +30,7 @@ bool LeaseGrants::have_room() const {
       free += device.free_bytes();
     return !one.second.load.devices().empty() && free < kReserve;
   };
-  return store_.free_bytes() >= 2 * MetaStore::kReserve && std::ranges::none_of(servers_.servers(), is_short);
+  return room_.has(StoreRoom::kReserveBytes) && std::ranges::none_of(servers_.servers(), is_short);
 }
 
 }  // namespace kintsugi::metaserver

@@ -7,6 +7,7 @@
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/schema/transaction.h"
+#include "metaserver/service/store_room.h"
 #include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
@@ -16,9 +17,9 @@ class LeaseGrants {
   static constexpr uint64_t kReserve = 1ull << 30;  ///< bytes that each server must have free
 
   /// References outlive it.
-  LeaseGrants(const runtime::Clock& clock, const KeyValueStore& store, const ServerRegistry& servers,
-              Clients& clients)
-      : clock_(clock), store_(store), servers_(servers), clients_(clients) {}
+  LeaseGrants(const runtime::Clock& clock, const KeyValueStore& store, StoreRoom& room,
+              const ServerRegistry& servers, Clients& clients)
+      : clock_(clock), store_(store), room_(room), servers_(servers), clients_(clients) {}
 
   /// A session may keep back what it writes to the file: whatever it keeps back finds room later, so that nobody has to
   /// be told of an error after a close. Not so below a quota, nor while a server's disks are nearly full.
@@ -36,6 +37,7 @@ class LeaseGrants {
 
   const runtime::Clock& clock_;
   const KeyValueStore& store_;
+  StoreRoom& room_;
   const ServerRegistry& servers_;
   Clients& clients_;
   bool has_room_ = false;  ///< as have_room() said last

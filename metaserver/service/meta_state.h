@@ -20,7 +20,7 @@ struct MetaState {
         cluster(runtime, options, secret, kv),
         names(runtime, options, kv, clients),
         store(runtime, options, kv, names, cluster, clients),
-        lease_grants(runtime.clock, kv, cluster.servers, clients) {}
+        lease_grants(runtime.clock, kv, store.room, cluster.servers, clients) {}
 
   const MetaServerOptions options;
   Clients clients;

@@ -1,6 +1,5 @@
 #include "metaserver/service/meta_store.h"
 
-#include "common/log/log.h"
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/snapshot_saving.h"
@@ -15,29 +14,13 @@ constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
 /// Until clients have heard that what they were told before has changed.
 constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
 
-Status no_room(uint64_t free_bytes) {
-  return {Code::kNoSpace,
-          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
-                      free_bytes >> 20, MetaStore::kReserve >> 20)};
-}
-
 }  // namespace
 
-Status MetaStore::check_room() {
-  const TimePoint now = runtime.clock.now();
-  if (!known_until_ || now >= *known_until_) {
-    const bool had_room = !known_until_ || free_bytes_ >= kReserve;
-    free_bytes_ = kv.free_bytes();
-    known_until_ = now + kRoomInterval;
-    if (had_room && free_bytes_ < kReserve) log::warning("{}", no_room(free_bytes_).message());
-  }
-  return free_bytes_ >= kReserve ? Status{} : no_room(free_bytes_);
-}
-
 Status MetaStore::check_inline_room(const Transaction& transaction, uint64_t bytes) {
-  KINTSUGI_TRY(check_room());
+  KINTSUGI_TRY(room.check());
   const uint64_t kept = total_inline_bytes(transaction);
-  if (free_bytes_ >= 2 * kReserve + options.inline_bytes && kept + bytes <= options.inline_bytes) return {};
+  if (room.has(StoreRoom::kReserveBytes + options.inline_bytes) && kept + bytes <= options.inline_bytes)
+    return {};
   return {Code::kLimitExceeded, fmt::format("the metadata keeps {} bytes of files, and takes no more", kept)};
 }
 

@@ -174,7 +174,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
   round.session = request.session();
   round.reserved = reserved_for(Reader(store_.kv), request.session());
   for (int i = begin; i < end; ++i)
-    if (request.changes(i).has_make()) KINTSUGI_TRY(store_.check_room());
+    if (request.changes(i).has_make()) KINTSUGI_TRY(store_.room.check());
   for (int i = begin; i < end; ++i) {
     Written& written = *response.mutable_changes(i);
     written.Clear();

@@ -3,9 +3,9 @@
 #include <boost/asio/post.hpp>
 
 #include "erasure/policy.h"
-#include "metaserver/cluster/capacity.h"
 #include "metaserver/namespace/requests.h"
 #include "metaserver/namespace/tree_walk.h"
+#include "metaserver/service/servers_room.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -104,7 +104,7 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);
   const Caller caller = Caller::from(request.caller());
-  Status made = store_.check_room();
+  Status made = store_.room.check();
   if (made.ok()) made = names_.places.check_writable(request.path());
   if (made.ok()) made = names_.places.check_parent(caller, request.path(), kMayExecute);
   if (made.ok())
@@ -265,19 +265,17 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
     if (server.liveness == proto::ServerState::ALIVE)
       response.set_servers_alive(response.servers_alive() + 1);
     response.set_stored_bytes(response.stored_bytes() + server.load.stored_bytes());
-    ServerSpace& space = servers.emplace_back();
-    space.takes_chunks = server.liveness == proto::ServerState::ALIVE && !server.stored.draining();
-    for (const proto::DeviceSpace& device : server.load.devices())
-      space.devices.push_back({device.device(), device.total_bytes(), device.free_bytes()});
   }
   const Reader reader(store_.kv);
   response.set_policy(names_.policies.default_policy(reader));
   if (const auto policy = erasure::Policy::parse(response.policy())) {
-    const Capacity capacity = capacity_of(servers, *policy);
+    const Capacity capacity = capacity_now(state_, *policy);
     response.set_total_bytes(capacity.total_bytes);
     response.set_free_bytes(capacity.free_bytes);
     response.set_storable_bytes(capacity.storable_bytes);
+    *response.mutable_servers_room() = servers_room(state_, *policy);
   }
+  *response.mutable_metadata_room() = state_.room.describe();
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());

@@ -31,7 +31,7 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(store_.kv);
-  Status made = store_.check_room();
+  Status made = store_.room.check();
   if (made.ok()) made = names_.places.check_owner(Caller::from(request.caller()), request.path());
   if (made.ok())
     made = names_.snapshots.create(transaction, request.path(), request.name(), names_.inodes.now_ns(),

@@ -29,7 +29,7 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
                            proto::WriteExtentsResponse& response, WriteEffects& effects) {
   const UploadId upload{request.upload_id()};
   const uint64_t session = request.change().session();
-  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_TRY(store_.room.check());
   if (request.more_size() > kMaxFilesOfWriteExtents)
     return {Code::kLimitExceeded,
             fmt::format("at most {} files are written at once", kMaxFilesOfWriteExtents + 1)};
@@ -120,7 +120,7 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
                            step.inline_data(),
                            step.inline_crc()};
     const auto stripes = cluster_.uploads.gather(transaction, upload, {}, effects.missing);
-    Status status = stripes ? store_.check_room() : stripes.error();
+    Status status = stripes ? store_.room.check() : stripes.error();
     proto::Attributes attributes;
     if (status.ok()) status = writer_.write(transaction, wanted, *stripes, effects, attributes);
     // Among several a file that is gone, or was given to others, is in nobody's way.
@@ -225,7 +225,7 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
 Status WriteService::copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
                           proto::CopyExtentsResponse& response, FreedStripes& freed) {
   const InodeId to_id{request.to()};
-  KINTSUGI_TRY(store_.check_room());
+  KINTSUGI_TRY(store_.room.check());
   KINTSUGI_ASSIGN(const Place source, names_.places.of(InodeId{request.from()}));
   const InodeId from_id = source.id();
   KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(Transaction(source.view()), from_id));

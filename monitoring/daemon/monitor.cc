@@ -83,7 +83,9 @@ model::Snapshot Monitor::snapshot() const {
       runtime_.clock.now(), runtime_.clock.wall_now().time_since_epoch().count(), watch_.lives());
   snapshot.metaserver = {.address = watch_.metaserver().to_string(),
                          .unanswered = watch_.answered_ago().value_or(uptime()),
-                         .nobody_repairs = watch_.nobody_repairs()};
+                         .nobody_repairs = watch_.nobody_repairs(),
+                         .servers_room = watch_.space().servers_room(),
+                         .metadata_room = watch_.space().metadata_room()};
   return snapshot;
 }
 

@@ -29,6 +29,8 @@ struct MetaserverLife {
   std::optional<Duration> unanswered;
   /// No repair manager is registered, as it says; empty: there is one, or nobody asked.
   std::string nobody_repairs;
+  /// Room on the servers' disks and on its own, as it said last.
+  proto::Room servers_room, metadata_room;
 };
 
 /// The views are shared with the Processes that made it, and show what is reported later, too: make one, analyse it,

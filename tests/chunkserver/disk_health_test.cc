@@ -208,6 +208,34 @@ TEST(DiskHealth, ADiskThatReportsNoFreeBytesIsFullUntilItReportsSome) {
   EXPECT_FALSE(rig.store->disk_reports().at(0).full);
 }
 
+TEST(DiskHealth, ErrorsOfADiskAreLoggedOneInAMinuteWithTheirNumber) {
+  StoreRig rig;
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 5; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)));
+  std::vector<std::string> lines;
+  log::set_sink([&](log::Level, std::string_view line) {
+    if (line.find("gave an error") != line.npos) lines.emplace_back(line);
+  });
+  const auto fail_once = [&](uint64_t stripe) {
+    rig.node.disk().fail_next(1, Code::kIoError, "/d0", simulation::DiskOp::kWrite);
+    EXPECT_EQ(rig.put(chunk_id(100 + stripe), chunk_bytes(2 * kMiB, 1)).code(), Code::kIoError);
+  };
+  fail_once(1);
+  ASSERT_EQ(lines.size(), 1u) << "one is enough";
+  EXPECT_NE(lines[0].find("disk /d0 gave an error: "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("/d0/tmp/"), std::string::npos)
+      << "it names what was done to which file: " << lines[0];
+  fail_once(2);
+  fail_once(3);
+  EXPECT_EQ(lines.size(), 1u) << "a disk that fails must not fill the log";
+  rig.simulation.run_for(61s);
+  fail_once(4);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[1].find("(2 more since the last line)"), std::string::npos) << lines[1];
+  log::set_sink({});
+}
+
 TEST(DiskHealth, AShortageOfMemoryDropsNothing) {
   StoreRig rig;
   rig.start();

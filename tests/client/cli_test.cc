@@ -262,6 +262,49 @@ TEST_F(CommandLine, KnowsThatThereIsNoClusterInADirectory) {
   }
 }
 
+TEST_F(CommandLine, SaysWhatIsWrongWithABrokenClusterDescription) {
+  LocalClusterOptions options;
+  options.chunkservers = 3;
+  ASSERT_TRUE(LocalCluster::create(directory + "/c", options));
+  const std::string file = directory + "/c/cluster.json";
+  const auto whole = nlohmann::json::parse(*read_file(file));
+  auto unnamed = whole, numbered = whole, negative = whole, serverless = whole;
+  unnamed.erase("metaserver");
+  numbered["metaserver"] = 7;
+  negative["racks"] = -1;
+  serverless["chunkservers"][1].erase("listen");
+  const std::string text = whole.dump(2);
+  const std::vector<std::pair<std::string, std::string>> broken{
+      {"", "is empty"},
+      {text.substr(0, text.size() / 2), "is no JSON (line "},
+      {"{\n  \"metaserver\": }\n", "is no JSON (line 2)"},
+      {"[]", "holds no JSON object"},
+      {unnamed.dump(), "has no \"metaserver\""},
+      {numbered.dump(), "has a wrong value for \"metaserver\""},
+      {negative.dump(), "has a wrong value for \"racks\""},
+      {serverless.dump(), "has no \"listen\""}};
+  for (const auto& [contents, says] : broken) {
+    SCOPED_TRACE(says);
+    std::ofstream(file) << contents;
+    const Outcome outcome = kintsugi({"cluster", "status", "--dir", directory + "/c"});
+    EXPECT_EQ(outcome.code, 1);
+    expect_one_line(outcome);
+    EXPECT_NE(outcome.error.find(file + " " + says), std::string::npos) << outcome.error;
+    EXPECT_EQ(outcome.error.find("json.exception"), std::string::npos) << outcome.error;
+  }
+  auto older = whole;
+  for (const char* field : {"repair_managers", "directory", "monitor", "monitor_http"})
+    older.erase(field);
+  std::ofstream(file) << older.dump();
+  EXPECT_TRUE(LocalCluster::load(directory + "/c")) << "one of an earlier version";
+}
+
+TEST_F(CommandLine, SaysWhatPutDoesWithSymbolicLinks) {
+  const Outcome help = kintsugi({"put", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("symbolic link"), std::string::npos) << help.out;
+}
+
 TEST_F(CommandLine, RefusesAClusterWithAPolicyThatDoesNotExist) {
   const Outcome outcome = kintsugi({"cluster", "start", "--dir", directory + "/c", "--policy", "rs-0-3-64k"});
   EXPECT_EQ(outcome.code, 1);

@@ -1,6 +1,9 @@
 // Servers that are gone, break, hang, lag or lie, while the client reads and writes.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
+#include "common/log/log.h"
 #include "tests/client/fake_cluster.h"
 
 namespace kintsugi::client {
@@ -48,6 +51,30 @@ TEST(DegradedRead, FailsAndNamesTheChunksWhenTooManyAreLost) {
   EXPECT_EQ(back.error().code(), Code::kUnavailable);
   EXPECT_NE(back.error().message().find("fewer than 3 of 5 chunks can be read"), std::string::npos)
       << back.error();
+}
+
+TEST(DegradedRead, NamesAServerThatIsGoneOnceByItsNameAndOnceByItsAddress) {
+  FakeCluster cluster(2, 5);
+  ASSERT_EQ(cluster.put("/f", random_bytes(kSize, 2)), Status{});
+  for (auto& [id, stripe] : cluster.meta.stripes)
+    for (int i = 0; i < stripe.chunks_size(); ++i)
+      stripe.mutable_chunks(i)->set_server_name(fmt::format("chunkserver-{}", stripe.chunks(i).server_id()));
+  const size_t victim = cluster.holder("/f", 0);
+  std::vector<std::string> lines;
+  log::set_level(log::Level::kDebug);
+  log::set_sink([&](log::Level, std::string_view line) { lines.emplace_back(line); });
+  cluster.kill(victim);
+  EXPECT_TRUE(cluster.get("/f"));
+  log::set_sink({});
+  log::set_level(log::Level::kError);
+  const std::string name = fmt::format("chunkserver-{}", victim + 1);
+  const auto line = std::ranges::find_if(lines, [&](const std::string& one) {
+    return one.find(name) != one.npos && one.find("cannot connect to") != one.npos;
+  });
+  ASSERT_NE(line, lines.end());
+  const std::string address = cluster.servers[victim]->address();
+  EXPECT_EQ(line->find(address), line->rfind(address)) << *line;
+  EXPECT_EQ(line->find(name), line->rfind(name)) << *line;
 }
 
 TEST(DegradedRead, NeverReturnsACorruptBlockAndReportsIt) {

@@ -56,6 +56,43 @@ std::vector<std::byte> hello(uint16_t version, std::byte nonce) {
   return out;
 }
 
+size_t times(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+    ++found;
+  return found;
+}
+
+asio::awaitable<void> accept_and_hang_up(runtime::Listener& listener) {
+  while (auto connection = co_await listener.accept())
+    (*connection)->close();
+}
+
+TEST(RpcHandshake, AnErrorNamesThePeerOnce) {
+  runtime::ProductionRuntime production;
+  const runtime::Runtime runtime = production.runtime();
+  const auto body = [&]() -> asio::awaitable<void> {
+    const auto listener = runtime.network.listen({"127.0.0.1", 0});
+    CO_ASSERT_TRUE(listener);
+    const runtime::Endpoint at = (*listener)->local_endpoint();
+    runtime::TaskGroup tasks(runtime);
+    tasks.spawn(accept_and_hang_up(**listener));
+    Client client(runtime, test_secret());
+    proto::ErrorDetail request = text("x"), response;
+    const Context limited = Context{}.with_deadline(runtime.clock.now() + 5s);
+    const Status hung_up = co_await client.call(limited, at, Method::kPing, request, response);
+    EXPECT_EQ(hung_up.code(), Code::kUnavailable);
+    EXPECT_EQ(times(hung_up.message(), at.to_string()), 1u) << hung_up;
+    (*listener)->close();
+    co_await tasks.join();
+    const Status refused = co_await client.call(limited, at, Method::kPing, request, response);
+    EXPECT_EQ(refused.code(), Code::kUnavailable);
+    EXPECT_EQ(times(refused.message(), at.to_string()), 1u) << refused;
+    co_await client.stop();
+  };
+  run_on(production, body());
+}
+
 TEST(RpcHandshake, RefusesTheServersOwnProofSentBack) {
   LogCapture log;
   run_on_loopback([](Rig& rig) -> asio::awaitable<void> {

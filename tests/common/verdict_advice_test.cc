@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/proto/room_verdicts.h"
+#include "common/proto/verdicts.h"
+
 namespace kintsugi::proto {
 namespace {
 
@@ -52,6 +55,39 @@ TEST(VerdictAdvice, ASilentMetaserverStopsEverything) {
       "and its machine run, and start it again.");
 }
 
+TEST(VerdictAdvice, WithoutRoomWritesFailThoughNothingIsStuck) {
+  Room servers, metadata;
+  EXPECT_TRUE(no_room(servers, metadata).empty());
+  servers.set_total_bytes(uint64_t{3} << 30);
+  servers.set_needed_bytes(64 << 20);
+  servers.set_servers(9);
+  servers.set_full_servers(9);
+  servers.set_full(true);
+  metadata.set_total_bytes(uint64_t{1} << 30);
+  metadata.set_free_bytes(12 << 20);
+  metadata.set_needed_bytes(128 << 20);
+  metadata.set_needed_inodes(256);
+  metadata.set_full(true);
+  std::vector<Verdict> both = no_room(servers, metadata);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(advise(both[0]),
+            "cluster has no room: 0 B of 3.0 GiB free on all 9 servers; writes fail, what is there is read "
+            "and can be "
+            "removed. Remove files, or add disks or servers (`kintsugi df`).");
+  EXPECT_THAT(describe(both[0]),
+              StartsWith("cluster: no room: 0 B of 3.0 GiB free on all 9 servers; writes fail"));
+  EXPECT_EQ(kind_name(both[0].kind()), "full");
+  EXPECT_THAT(advise(both[1]), StartsWith("metaserver has no room on its own disk: 12.0 MiB of 1.0 GiB free, "
+                                          "and it needs 128.0 MiB; nothing new is stored"));
+  metadata.set_free_bytes(512 << 20);
+  metadata.set_free_inodes(3);
+  EXPECT_THAT(advise(no_room({}, metadata).at(0)), HasSubstr("3 inodes free, and it needs 256"));
+  servers.set_free_bytes(10 << 20);
+  servers.set_full_servers(7);
+  EXPECT_THAT(advise(no_room(servers, {}).at(0)),
+              HasSubstr("10.0 MiB of 3.0 GiB free, and 7 of 9 servers have less than 64.0 MiB"));
+}
+
 TEST(VerdictAdvice, WhatIsMaskedOrAvoidedHoldsNobodyUp) {
   Verdict verdict = of_kind(Verdict::DEVICE);
   verdict.set_device("/disks/2");
@@ -73,7 +109,8 @@ TEST(VerdictAdvice, EveryKindNamesTheServerAndEndsWithSomethingToDo) {
   for (int kind = Verdict::Kind_MIN; kind <= Verdict::Kind_MAX; ++kind) {
     const std::string advice = advise(of_kind(static_cast<Verdict::Kind>(kind)));
     EXPECT_THAT(advice, HasSubstr("chunkserver-4")) << kind;
-    EXPECT_THAT(advice, HasSubstr("; no operation waits for it now. ")) << kind;
+    const bool is_full = kind == Verdict::FULL;
+    EXPECT_THAT(advice, HasSubstr(is_full ? "; writes fail" : "; no operation waits for it now. ")) << kind;
     EXPECT_THAT(advice, EndsWith(".")) << kind;
   }
 }

@@ -40,6 +40,37 @@ TEST(DiskFree, SumsWhatTheServersSay) {
   EXPECT_EQ(free->stripes(), 3u);
 }
 
+TEST(Diagnose, SaysThatThereIsNoRoomOnTheServersOrOnTheMetaserversDisk) {
+  MetaServerRig rig(1, 6);
+  const auto full = [&] {
+    const auto answer = rig.call<proto::DiagnoseResponse>(rpc::Method::kDiagnose, proto::DiagnoseRequest());
+    EXPECT_TRUE(answer) << answer.error();
+    std::map<std::string, proto::Room> rooms;
+    for (const proto::Verdict& verdict : answer->verdicts())
+      if (verdict.kind() == proto::Verdict::FULL) rooms[verdict.server()] = verdict.room();
+    return rooms;
+  };
+  EXPECT_TRUE(full().empty());
+  rig.servers[0].free_bytes = rig.servers[1].free_bytes = 0;
+  rig.pass(2);
+  EXPECT_EQ(full().size(), 1u) << "a stripe needs five servers";
+  for (FakeServer& server : rig.servers)
+    server.free_bytes = 0;
+  rig.disk.free_bytes = 100 << 20;
+  rig.pass(2);
+  const auto rooms = full();
+  ASSERT_EQ(rooms.size(), 2u);
+  EXPECT_EQ(rooms.at("cluster").free_bytes(), 0u);
+  EXPECT_EQ(rooms.at("cluster").servers(), 6u);
+  EXPECT_EQ(rooms.at("cluster").full_servers(), 6u);
+  EXPECT_EQ(rooms.at("metaserver").free_bytes(), 100u << 20);
+  EXPECT_EQ(rooms.at("metaserver").needed_bytes(), 128u << 20);
+  rig.disk.free_bytes = 1 << 30;
+  rig.servers[5].alive = rig.servers[4].alive = false;
+  rig.pass(13);
+  EXPECT_TRUE(full().empty()) << "it is servers that are missing, not room";
+}
+
 TEST(Fsck, NamesEveryDegradedStripeInPages) {
   MetaServerRig rig(1, 5, 5);
   for (int d = 0; d < 3; ++d) {

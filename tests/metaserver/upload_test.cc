@@ -322,6 +322,19 @@ TEST(Upload, IsRefusedWhileTheMetaserversDiskIsNearlyFullAndDeletionsGoOn) {
   KINTSUGI_EXPECT_OK(rig.status_of(rig.commit(rig.commit_request("/g", begun->upload_id(), {sealed}))));
 }
 
+TEST(Upload, IsRefusedWhileTheMetaserversDiskIsShortOfInodes) {
+  MetaServerRig rig;
+  rig.disk.free_inodes = 100;
+  rig.pass(1);
+  EXPECT_EQ(rig.put("/f"),
+            (Status{Code::kNoSpace,
+                    "the metaserver's disk has only 100 free inodes: it takes nothing new until "
+                    "it has 256 of them"}));
+  rig.disk.free_inodes = 1000;
+  rig.pass(1);
+  KINTSUGI_EXPECT_OK(rig.put("/f"));
+}
+
 TEST(Upload, GoesOnWithoutServersThatAreAwayAsLongAsOneMoreMayBeLost) {
   MetaServerRig rig(1, 10, 5);
   for (int i = 0; i < 2; ++i)

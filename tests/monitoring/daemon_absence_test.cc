@@ -101,6 +101,32 @@ TEST(Absence, ThatNoRepairManagerIsRegisteredIsToldUntilOneIs) {
   EXPECT_EQ(rig.diagnose().verdicts_size(), 0);
 }
 
+TEST(Room, ThatThereIsNoneIsAnAlarmUntilThereIsSome) {
+  MonitorRig rig;
+  rig.report_for(12);
+  proto::Room& room = *rig.meta->space.mutable_servers_room();
+  room.set_total_bytes(uint64_t{3} << 30);
+  room.set_servers(3);
+  room.set_full_servers(3);
+  room.set_full(true);
+  rig.report_for(8);
+  const Verdict full = only_verdict(rig);
+  EXPECT_EQ(full.kind(), Verdict::FULL);
+  EXPECT_EQ(full.confidence(), Verdict::CERTAIN);
+  EXPECT_FALSE(full.masked());
+  EXPECT_EQ(full.room().full_servers(), 3u);
+  EXPECT_GT(full.since_ns(), 0u);
+  rig.report_for(30);
+  EXPECT_EQ(only_verdict(rig).id(), full.id()) << "it is one alarm";
+  room.set_full(false);
+  rig.meta->space.mutable_metadata_room()->set_full(true);
+  rig.report_for(8);
+  EXPECT_EQ(only_verdict(rig).server(), "metaserver");
+  rig.meta->space.Clear();
+  rig.report_for(8);
+  EXPECT_EQ(rig.diagnose().verdicts_size(), 0);
+}
+
 TEST(Absence, ARestartedMonitorKnowsTheServersThatWereSilentBefore) {
   MonitorRig rig;
   rig.report_for(12);

@@ -150,6 +150,37 @@ TEST_F(Everyday, OnlyRmdirAndRmRRemoveDirectories) {
   EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
 }
 
+TEST_F(Everyday, SeveralSourcesAreFetchedIntoADirectory) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string tree = make_file("tree/inner", 2000, 2);
+  ASSERT_EQ(kintsugi({"put", make_file("one", 1000, 1), path("tree"), "/"}).exit_code, 0);
+  const std::string into = path("into");
+  const Outcome nowhere = kintsugi({"get", "/one", "/tree", into});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_NE(nowhere.err.find("into is not a directory, but there are several sources"), std::string::npos)
+      << nowhere.err;
+  EXPECT_FALSE(std::filesystem::exists(into));
+  std::filesystem::create_directory(into);
+  const Outcome got = kintsugi({"get", "/one", "/none", "/tree", into});
+  EXPECT_EQ(got.exit_code, 1);
+  EXPECT_NE(got.err.find("/none"), std::string::npos) << got.err;
+  EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+  EXPECT_EQ(read_file(into + "/one"), read_file(path("one"))) << "what is there comes all the same";
+  EXPECT_EQ(read_file(into + "/tree/inner"), read_file(tree));
+}
+
+TEST_F(Everyday, LinksInATreeAreNamedAndOneThatIsNamedIsFollowed) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string file = make_file("tree/file", 1000, 1);
+  std::filesystem::create_symlink(file, path("tree/link"));
+  const Outcome tree = kintsugi({"put", path("tree"), "/tree"});
+  EXPECT_EQ(tree.exit_code, 1);
+  EXPECT_NE(tree.err.find("tree/link: symbolic link, skipped"), std::string::npos) << tree.err;
+  EXPECT_EQ(kintsugi({"ls", "/tree"}).out, "file\n");
+  EXPECT_EQ(kintsugi({"put", path("tree/link"), "/link"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"cat", "/link"}).out, read_file(file));
+}
+
 TEST_F(Everyday, PipesAndDevicesAreNotStored) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   make_file("tree/file", 1000, 1);

@@ -1,4 +1,5 @@
 // Every command with --json: one document on standard output, errors as documents on the other, ids in one form.
+#include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
@@ -180,6 +181,66 @@ TEST_F(JsonOutput, ErrorsNameTheirCodeAndOneOfSeveralPathsStopsNothing) {
   EXPECT_EQ(error.at("error").at("command"), "rmdir");
   EXPECT_EQ(error.at("error").at("code"), "not found");
   EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
+}
+
+TEST_F(JsonOutput, SourcesThatAreNotThereAreCountedAsFailed) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string present = make_file("present", 1000, 1), into = path("into");
+  std::filesystem::create_directory(into);
+  const auto expect_one_of_two = [&](const Words& words) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Outcome outcome = kintsugi(words);
+    EXPECT_EQ(outcome.exit_code, 1);
+    const Json told = Json::parse(outcome.out, nullptr, false),
+               error = Json::parse(outcome.err, nullptr, false);
+    ASSERT_TRUE(told.is_object()) << outcome.out;
+    EXPECT_EQ(told.at("files"), 1);
+    EXPECT_EQ(told.at("failed"), 1);
+    ASSERT_TRUE(error.is_object()) << outcome.err;
+    EXPECT_EQ(error.at("error").at("code"), "not found");
+  };
+  expect_one_of_two({"put", path("missing"), present, "/", "--json"});
+  expect_one_of_two({"get", "/missing", "/present", into, "--json"});
+}
+
+TEST_F(JsonOutput, ErrorsOfEveryKindOfCommandAreDocumentsOnStandardError) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::vector<Words> failing{{"stat", "/none"},
+                                   {"get", "/none", path("x")},
+                                   {"put", path("none"), "/x"},
+                                   {"ls", "/none"},
+                                   {"du", "/none"},
+                                   {"mv", "/none", "/other"},
+                                   {"policy", "set", "/", "rs-99-1-1024k"},
+                                   {"quota", "show", "/none"},
+                                   {"snapshot", "create", "/none", "one"},
+                                   {"trash", "list", "/none"},
+                                   {"server", "drain", "nobody"},
+                                   {"server", "remove", "chunkserver-1"},
+                                   {"stripe", "show", "4711"},
+                                   {"repair", "run", "--chunk", "4711:0"},
+                                   {"fsck", "/none"},
+                                   {"fault", "list", "nobody"},
+                                   {"bench", "degraded-read", "--chunk", "4711:1"},
+                                   {"cluster", "status", "--dir", path("nowhere")},
+                                   {"cluster", "start", "--dir", path("c"), "--policy", "rs-0-3-64k"}};
+  for (Words words : failing) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const std::string command = words.front();
+    words.push_back("--json");
+    const Outcome outcome = kintsugi(words);
+    EXPECT_EQ(outcome.exit_code, 1);
+    std::istringstream lines(outcome.err);
+    int errors = 0;
+    for (std::string line; std::getline(lines, line); ++errors) {
+      const Json error = Json::parse(line, nullptr, false);
+      ASSERT_TRUE(error.is_object()) << outcome.err;
+      EXPECT_TRUE(error.at("error").at("command").get<std::string>().starts_with(command)) << line;
+      EXPECT_FALSE(error.at("error").at("message").get<std::string>().empty());
+    }
+    EXPECT_GE(errors, 1);
+    EXPECT_TRUE(outcome.out.empty() || Json::parse(outcome.out, nullptr, false).is_object()) << outcome.out;
+  }
 }
 
 }  // namespace

@@ -106,6 +106,9 @@ TEST_F(PathCallers, EveryProgramSaysItsVersionAndItsHelp) {
     const Outcome version = run_command({program, "--version"});
     EXPECT_EQ(version.exit_code, 0) << name << version.err;
     EXPECT_TRUE(version.out.starts_with(std::string(name) + " ")) << version.out;
+    const size_t number = std::strlen(name) + 1;
+    EXPECT_EQ(version.out.find_first_not_of("0123456789.", number), version.out.size() - 1)
+        << "nothing but the version and the end of the line: " << version.out;
     const Outcome help = run_command({program, "-h"});
     EXPECT_EQ(help.exit_code, 0) << name << help.err;
     EXPECT_FALSE(help.out.empty()) << name;

@@ -257,6 +257,29 @@ TEST_F(Diagnosis, ARestartIsNoReasonForAnAlarm) {
   EXPECT_TRUE(watched.load->wrong().empty());
 }
 
+TEST_F(Diagnosis, ADeepCheckOfSlowDisksIsNoApplicationThatDoesNotRead) {
+  Watched watched(42);
+  SimulatedCluster& cluster = watched.cluster;
+  KINTSUGI_ASSERT_OK(cluster.start());
+  for (int i = 0; i < 4; ++i)
+    KINTSUGI_ASSERT_OK(cluster.put(fmt::format("/file-{}", i), 4 << 20));
+  cluster.run_for(kWarmUp);
+  for (size_t server = 0; server < cluster.chunkservers(); ++server)
+    cluster.node(server).disk().set_slow(5000);
+  const auto report = cluster.start_deep_check();
+  const TimePoint began = cluster.simulation().now();
+  while (!report->has_value() && cluster.simulation().now() - began < 40s) {
+    cluster.run_for(1s);
+    for (const Verdict& verdict : cluster.verdicts())
+      EXPECT_NE(verdict.kind(), Verdict::CLIENT) << in_words({verdict});
+  }
+  EXPECT_GT(cluster.simulation().now() - began, 10s)
+      << "the disks were not slow enough for the monitor to look at it";
+  cluster.heal();
+  ASSERT_TRUE(cluster.simulation().run_until([&] { return report->has_value(); }, 10min));
+  EXPECT_TRUE(**report) << (**report).error();
+}
+
 /// A repair of a chunk along a chain of all helpers, in the background.
 class ChainRepair {
  public:

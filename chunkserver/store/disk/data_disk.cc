@@ -86,6 +86,7 @@ Status DataDisk::note(Status status) {
           root_, space_.free_bytes, status.message());
     room_.refused(health_.clock().now());
   }
+  if (status.code() == Code::kMediumError || status.code() == Code::kIoError) log_error(status);
   const bool could_write = takes_writes();
   if (health_.note(status)) {
     fail(status);
@@ -94,6 +95,13 @@ Status DataDisk::note(Status status) {
                status.message());
   }
   return status;
+}
+
+void DataDisk::log_error(const Status& error) {
+  const std::optional<size_t> left_out = logged_errors_.allow(health_.clock().now());
+  if (!left_out) return;
+  const std::string others = *left_out == 0 ? "" : fmt::format(" ({} more since the last line)", *left_out);
+  log::warning("disk {} gave an error: {}{}", root_, error.message(), others);
 }
 
 Status DataDisk::check_answers() const {

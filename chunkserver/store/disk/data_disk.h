@@ -12,6 +12,7 @@
 #include "chunkserver/store/disk/disk_quarantine.h"
 #include "chunkserver/store/disk/disk_room.h"
 #include "common/base/status.h"
+#include "common/rpc/rate_limit.h"
 #include "common/runtime/disk.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
@@ -31,6 +32,7 @@ namespace kintsugi::chunkserver {
 class DataDisk {
  public:
   static constexpr Duration kSpaceEvery = std::chrono::seconds(1);
+  static constexpr size_t kMostErrorLines = 1;  ///< errors of the disk that are logged in a minute
 
   /// `disk` and `health`, which knows of the calls to the disk, outlive it. Transfers of its chunks may have so many
   /// of the server's `buffers` at once: what a disk that hangs keeps, others lack.
@@ -106,6 +108,8 @@ class DataDisk {
   void take_back_promise(uint64_t bytes, uint64_t written);
 
  private:
+  /// One line for each error of the disk that may damage or lose a chunk; not more than kMostErrorLines in a minute.
+  void log_error(const Status& error);
   bool reports_no_room() const { return space_.total_bytes > 0 && space_.free_bytes == 0; }
   asio::awaitable<Status> make_rooms();
   asio::awaitable<Status> empty_temporary_directory();
@@ -123,6 +127,7 @@ class DataDisk {
   DiskRoom room_;
   uint64_t promised_ = 0;  ///< sum of the largest possible sizes of the chunks being written
   uint64_t kept_free_ = 0;
+  rpc::RateLimit logged_errors_{kMostErrorLines, std::chrono::minutes(1)};
 };
 
 }  // namespace kintsugi::chunkserver

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "monitoring/sight/module.h"
+
 namespace kintsugi::client {
 
 CheckRound::CheckRound(Resources& resources, Context context, uint64_t bytes_per_second, Observer& observer)
@@ -14,8 +16,11 @@ CheckRound::CheckRound(Resources& resources, Context context, uint64_t bytes_per
       tasks_(resources.runtime) {}
 
 asio::awaitable<Status> CheckRound::add(CheckedChunk chunk) {
-  while (queued_ >= kMaxQueued && error_.ok())
-    co_await room_.wait();
+  if (queued_ >= kMaxQueued) {
+    const sight::Wait wait(context_, sight::WaitKind::kJoin, 0, 0, 1);
+    while (queued_ >= kMaxQueued && error_.ok())
+      co_await room_.wait();
+  }
   if (!error_.ok()) co_return error_;
   Server& server = servers_[chunk.server];
   if (!server.given_up.ok()) {
@@ -30,6 +35,7 @@ asio::awaitable<Status> CheckRound::add(CheckedChunk chunk) {
 
 asio::awaitable<Status> CheckRound::finish(Status added) {
   if (!added.ok()) end(std::move(added));
+  const sight::Wait wait(context_, sight::WaitKind::kJoin);
   co_await tasks_.join();
   co_return error_;
 }

@@ -26,10 +26,11 @@ DeepCheck::DeepCheck(Resources& resources, Context context, std::string path, De
       context_(context),
       path_(std::move(path)),
       options_(std::move(options)),
-      repairs_(resources, context) {}
+      repairs_(resources) {}
 
 asio::awaitable<Status> DeepCheck::run(DeepCheckReport& report) {
   sight::Module module(context_, kDeepCheck);
+  context_ = module.context();
   Status status = co_await count();
   if (status.ok()) status = co_await check_all();
   for (int round = 1; status.ok() && round < kRounds && !again_.empty(); ++round)
@@ -38,7 +39,7 @@ asio::awaitable<Status> DeepCheck::run(DeepCheckReport& report) {
     count_unread(chunk);
   progress_.waiting = repairs_.settled() < repairs_.chunks();
   if (status.ok() && progress_.waiting) tell_progress();
-  if (status.ok()) status = co_await repairs_.wait(options_.patience, [this] { tell_progress(); });
+  if (status.ok()) status = co_await repairs_.wait(context_, options_.patience, [this] { tell_progress(); });
   repairs_.report_to(report);
   report.chunks_read = progress_.chunks;
   report.bytes_read = progress_.bytes;
@@ -78,8 +79,11 @@ asio::awaitable<Status> DeepCheck::check_all() {
 }
 
 asio::awaitable<Status> DeepCheck::check_again() {
-  if (!co_await resources_.background.sleep_for(kBetweenRounds))
-    co_return Status{Code::kCancelled, "the client is stopping"};
+  {
+    const sight::Wait wait(context_, sight::WaitKind::kTimer);
+    if (!co_await resources_.background.sleep_for(kBetweenRounds))
+      co_return Status{Code::kCancelled, "the client is stopping"};
+  }
   CheckRound round(resources_, context_, options_.bytes_per_second, *this);
   Status added = co_await add_leftovers(round, std::exchange(again_, {}));
   co_return co_await round.finish(std::move(added));

@@ -60,7 +60,7 @@ class DeepCheck final : private CheckRound::Observer {
   void tell_progress();
 
   Resources& resources_;
-  const Context context_;
+  Context context_;  ///< while it runs, its own region's
   const std::string path_;
   const DeepCheckOptions options_;
   DeepCheckProgress progress_;

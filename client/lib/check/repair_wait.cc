@@ -6,6 +6,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/runtime/backoff.h"
 #include "erasure/code.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
@@ -41,13 +42,14 @@ void RepairWait::report_to(DeepCheckReport& report) {
   report.damaged_unlisted = unlisted_;
 }
 
-asio::awaitable<Status> RepairWait::wait(Duration patience, std::function<void()> on_settled) {
+asio::awaitable<Status> RepairWait::wait(Context context, Duration patience,
+                                         std::function<void()> on_settled) {
   TimePoint last = resources_.now();
   runtime::Backoff backoff(resources_.runtime.random, kFirstPause, kLastPause);
   while (true) {
     for (DamagedChunk& chunk : chunks_) {
       if (chunk.settled()) continue;
-      KINTSUGI_CO_TRY(co_await look(chunk));
+      KINTSUGI_CO_TRY(co_await look(context, chunk));
       if (!chunk.settled()) continue;
       ++settled_;
       last = resources_.now();
@@ -55,14 +57,15 @@ asio::awaitable<Status> RepairWait::wait(Duration patience, std::function<void()
       on_settled();
     }
     if (settled_ == chunks_.size()) co_return Status{};
-    if (resources_.now() - last >= patience) co_return co_await explain();
+    if (resources_.now() - last >= patience) co_return co_await explain(context);
+    const sight::Wait wait(context, sight::WaitKind::kTimer);
     if (!co_await resources_.background.sleep_for(backoff.next()))
       co_return Status{Code::kCancelled, "the client is stopping"};
   }
 }
 
-asio::awaitable<Status> RepairWait::look(DamagedChunk& chunk) {
-  const auto stripe = co_await look_up(resources_, context_, chunk.id.stripe);
+asio::awaitable<Status> RepairWait::look(Context context, DamagedChunk& chunk) {
+  const auto stripe = co_await look_up(resources_, context, chunk.id.stripe);
   if (!stripe && stripe.error().code() == Code::kNotFound) {
     chunk.mending = Mending::kGone;
     co_return Status{};
@@ -77,11 +80,11 @@ asio::awaitable<Status> RepairWait::look(DamagedChunk& chunk) {
   co_return Status{};
 }
 
-asio::awaitable<Status> RepairWait::explain() {
+asio::awaitable<Status> RepairWait::explain(Context context) {
   proto::RepairHistoryRequest request;
   request.set_limit(kHistory);
   proto::RepairHistoryResponse history;
-  KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kRepairHistory, request, history));
+  KINTSUGI_CO_TRY(co_await resources_.meta.call(context, rpc::Method::kRepairHistory, request, history));
   std::map<ChunkId, std::string> failed;
   for (const proto::RepairRecord& record : history.records()) {  // the newest record comes first
     if (record.outcome() == proto::RepairRecord::FAILED)

@@ -22,7 +22,7 @@ class RepairWait {
   static constexpr Duration kLastPause = std::chrono::seconds(2);
 
   /// `resources` outlives it.
-  RepairWait(Resources& resources, Context context) : resources_(resources), context_(context) {}
+  explicit RepairWait(Resources& resources) : resources_(resources) {}
 
   /// A chunk that is here already is not added again.
   void add(DamagedChunk chunk);
@@ -31,17 +31,16 @@ class RepairWait {
 
   /// Returns when all are settled, or when none was for `patience`. `on_settled` is called after each that is. Errors:
   /// those of the metaserver.
-  asio::awaitable<Status> wait(Duration patience, std::function<void()> on_settled);
+  asio::awaitable<Status> wait(Context context, Duration patience, std::function<void()> on_settled);
   /// Hands over what was added and what became of it.
   void report_to(DeepCheckReport& report);
 
  private:
-  asio::awaitable<Status> look(DamagedChunk& chunk);
+  asio::awaitable<Status> look(Context context, DamagedChunk& chunk);
   /// Why chunks still wait.
-  asio::awaitable<Status> explain();
+  asio::awaitable<Status> explain(Context context);
 
   Resources& resources_;
-  const Context context_;
   std::vector<DamagedChunk> chunks_;
   std::set<ChunkId> known_;
   uint64_t unlisted_ = 0, settled_ = 0;

@@ -75,6 +75,12 @@ void Notifier::close() {
   finish_all(ECANCELED);
 }
 
+void Notifier::lose() {
+  if (closed_) return;
+  on_lost();
+  close();
+}
+
 void Notifier::finish_all(int error) {
   for (auto& [sequence, caller] : std::exchange(waiting_, {}))
     asio::post(socket_.get_executor(),
@@ -85,7 +91,7 @@ void Notifier::receive() {
   socket_.async_read_some(asio::buffer(&outcome_, sizeof outcome_),
                           [this, alive = alive_](boost::system::error_code error, size_t bytes) {
                             if (!*alive || closed_) return;
-                            if (error || bytes != sizeof outcome_) return close();
+                            if (error || bytes != sizeof outcome_) return lose();
                             if (auto found = waiting_.find(outcome_.sequence); found != waiting_.end()) {
                               auto caller = std::move(found->second);
                               waiting_.erase(found);
@@ -122,6 +128,7 @@ asio::awaitable<Status> Notifier::send(int32_t code, const void* head, size_t he
   if (::send(socket_.native_handle(), message.data(), sizeof sequence + bytes, MSG_NOSIGNAL | MSG_DONTWAIT) <
       0) {
     error = errno;
+    lose();
   } else {
     error = co_await runtime::suspend<int>(
         [&](runtime::Resumption<int> caller) { waiting_.emplace(sequence, std::move(caller)); });

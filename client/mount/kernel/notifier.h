@@ -7,6 +7,7 @@
 /// started.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -59,12 +60,17 @@ class Notifier {
   /// Calls under way end with kCancelled.
   void close();
 
+  /// Runs when whoever writes the messages is gone although close() was not called. From then on the kernel believes what
+  /// is out of date: calls fail, and those under way have not ended yet.
+  std::function<void()> on_lost = [] {};
+
   static constexpr size_t kMaxPending = 128;
 
  private:
   asio::awaitable<Status> send(int32_t code, const void* head, size_t head_bytes, std::string_view name);
   void receive();
   void finish_all(int error);
+  void lose();
 
   runtime::Semaphore slots_;
   asio::posix::stream_descriptor socket_;

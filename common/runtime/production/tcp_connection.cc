@@ -93,7 +93,7 @@ asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> in
 asio::awaitable<Status> TcpConnection::read_exact(std::span<std::byte> into) {
   while (!into.empty()) {
     ssize_t received = receive(into);
-    if (received == 0) co_return Status{Code::kUnavailable, "read from " + peer_ + ": end of stream"};
+    if (received == 0) co_return Status{Code::kUnavailable, "end of stream"};
     if (received > 0) {
       into = into.subspan(static_cast<size_t>(received));
       if (must_yield(static_cast<size_t>(received))) co_await yield();
@@ -198,10 +198,10 @@ asio::awaitable<void> TcpConnection::yield() {
 
 Status TcpConnection::failure(std::string_view operation, int error) const {
   if (error == ECANCELED) {
-    return {Code::kCancelled, fmt::format("{} on {}: connection closed", operation, peer_)};
+    return {Code::kCancelled, fmt::format("{}: connection closed", operation)};
   }
   // Whatever the kernel calls it, the stream is gone and another one may work.
-  return {Code::kUnavailable, status_from_errno(error, fmt::format("{} on {}", operation, peer_)).message()};
+  return {Code::kUnavailable, status_from_errno(error, operation).message()};
 }
 
 }  // namespace kintsugi::runtime

@@ -31,7 +31,8 @@ class MemoryStoreDisk {
   /// Every sync from the next one on fails.
   void fail_syncs() { broken_ = true; }
 
-  uint64_t free_bytes = UINT64_MAX;  ///< what a store on it says; writes succeed all the same
+  /// What a store on it says; writes succeed all the same.
+  uint64_t free_bytes = UINT64_MAX, free_inodes = UINT64_MAX;
 
   const Map& durable() const { return durable_; }
   /// What is durable now, to be put back later, as somebody does who restores an old copy of the files.
@@ -69,7 +70,9 @@ class MemoryStore final : public KeyValueStore {
   std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
   uint64_t position() const override { return disk_.position_; }
-  uint64_t free_bytes() const override { return disk_.free_bytes; }
+  metaserver::StoreSpace space() const override {
+    return {.free_bytes = disk_.free_bytes, .free_inodes = disk_.free_inodes};
+  }
   asio::awaitable<Status> durable() override;
   bool is_durable() const override { return !barrier_.pending(); }
   asio::awaitable<void> close() override;
