@@ -203,21 +203,23 @@ asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset,
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
     }
   }
-  RangeRead read(shared_.resources, module.context(), offset, end, std::move(extents));
-  shared_.counts.windows_read += read.windows();
-  Lease lease = shared_.resources.memory.try_reserve(read.least_buffers());
+  // Not in the frame of this coroutine, which most small reads leave before.
+  const auto read =
+      std::make_unique<RangeRead>(shared_.resources, module.context(), offset, end, std::move(extents));
+  shared_.counts.windows_read += read->windows();
+  Lease lease = shared_.resources.memory.try_reserve(read->least_buffers());
   if (lease.count() == 0) {
     drop_idle(TimePoint::max());
     const runtime::Wait wait(module.context(), runtime::WaitKind::kResource,
                              runtime::named_target(context, "memory"));
     KINTSUGI_CO_ASSIGN(lease, co_await shared_.resources.memory.reserve(
-                                  read.least_buffers(), shared_.resources.now() + kMemoryLimit));
+                                  read->least_buffers(), shared_.resources.now() + kMemoryLimit));
   }
   {
     const runtime::Wait wait(module.context(), runtime::WaitKind::kJoin);
-    KINTSUGI_CO_TRY(co_await read.run(std::move(lease)));
+    KINTSUGI_CO_TRY(co_await read->run(std::move(lease)));
   }
-  read.copy(offset, into);
+  read->copy(offset, into);
   co_return Status{};
 }
 
