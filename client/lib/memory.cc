@@ -29,6 +29,12 @@ Lease Lease::split(size_t count) {
   return Lease(memory_, count);
 }
 
+void Lease::add(Lease more) {
+  if (more.count_ == 0) return;
+  memory_ = more.memory_;
+  count_ += std::exchange(more.count_, 0);
+}
+
 Memory::Memory(const runtime::Runtime& runtime, size_t bytes)
     : total_(bytes / kBufferBytes), free_(total_), freed_(runtime), pool_(runtime, total_, kBufferBytes) {}
 

@@ -30,6 +30,8 @@ class Lease {
   size_t count() const { return count_; }
   /// Hands `count` of this lease's buffers over to the result. REQUIRES: count <= this->count().
   Lease split(size_t count);
+  /// Takes over the buffers of `more`, a lease of the same Memory.
+  void add(Lease more);
 
  private:
   friend class Memory;

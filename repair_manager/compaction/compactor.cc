@@ -191,6 +191,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Compactor::read(Context context,
       client::RangeRead part(resources_, context, begin, end, std::move(parts));
       KINTSUGI_CO_ASSIGN(client::Lease lease,
                          co_await resources_.memory.reserve(part.buffers_needed(), context.deadline));
+      const runtime::Wait wait(context, runtime::WaitKind::kJoin);
       KINTSUGI_CO_TRY(co_await part.run(std::move(lease)));
       const size_t at = bytes.size();
       bytes.resize(at + (end - begin));

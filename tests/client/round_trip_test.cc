@@ -253,6 +253,47 @@ TEST(RoundTrip, ManyTransfersShareOneBoundOnMemoryWithoutLockingEachOtherOut) {
   EXPECT_EQ(good, 6);
 }
 
+TEST(RoundTrip, ManyReadersOfPiecesOfLostChunksDoNotLockEachOtherOut) {
+  FakeCluster cluster(12, 8, kMinMemoryBytes);
+  cluster.meta.policy = "rs-3-2-1024k";
+  cluster.meta.chunk_bytes = 4 << 20;
+  const auto bytes = random_bytes(12'000'000, 12);
+  ASSERT_EQ(cluster.put("/packed", bytes), Status{});
+  // Each piece is a cell. The first one is lost, and the others come soon and are kept until that was read.
+  constexpr uint64_t kPiece = 1 << 20, kPieces = 10;
+  FakeMetaServer::File& file = cluster.meta.files["/pieces"];
+  std::vector<std::byte> model;
+  for (uint64_t i = 0; i < kPieces; ++i) {
+    proto::Extent& extent = file.extents.emplace_back();
+    extent.set_file_offset(model.size());
+    extent.set_length(kPiece);
+    extent.set_stripe_id(cluster.meta.files["/packed"].extents.front().stripe_id());
+    extent.set_stripe_offset(i == 0 ? 0 : (1 + i % 2 + 3 * (i % 3)) * kPiece);
+    const auto from = bytes.begin() + static_cast<ptrdiff_t>(extent.stripe_offset());
+    model.insert(model.end(), from, from + kPiece);
+  }
+  file.attributes.set_size(model.size());
+  cluster.kill(cluster.holder("/packed", 0));
+  std::vector<std::vector<std::byte>> back(10, std::vector<std::byte>(model.size()));
+  size_t good = 0;
+  const auto read = [](Client& client, std::vector<std::byte>& to, const std::vector<std::byte>& expected,
+                       size_t& count) -> asio::awaitable<void> {
+    MemorySink sink(to);
+    const auto attributes = co_await client.read("/pieces", sink);
+    count += attributes && to == expected;
+  };
+  const auto all = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    for (auto& to : back)
+      group.spawn(read(cluster.client(), to, model, good));
+    co_await group.join();
+  };
+  const TimePoint began = cluster.simulation.clock().now();
+  cluster.run(all());
+  EXPECT_EQ(good, back.size());
+  EXPECT_LT(cluster.simulation.clock().now() - began, 1min) << "they waited for each other's memory";
+}
+
 TEST(RoundTrip, HolesAndManySmallExtentsAreReadInAnyRange) {
   FakeCluster cluster(31);
   const auto bytes = random_bytes(700'000, 31);

@@ -10,6 +10,10 @@
 
 #include "client/lib/leases/lease_user.h"
 
+namespace kintsugi {
+namespace asio = boost::asio;
+}
+
 namespace kintsugi::client {
 
 struct FilesShared;

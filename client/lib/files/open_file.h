@@ -9,6 +9,11 @@
 
 #include "common/base/status.h"
 #include "common/proto/inode.pb.h"
+#include "common/runtime/context.h"
+
+namespace kintsugi {
+namespace asio = boost::asio;
+}
 
 namespace kintsugi::client {
 

@@ -203,18 +203,23 @@ asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset,
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
     }
   }
-  RangeRead read(shared_.resources, module.context(), offset, end, std::move(extents));
-  shared_.counts.windows_read += read.windows();
-  Lease lease = shared_.resources.memory.try_reserve(read.buffers_needed());
+  // Not in the frame of this coroutine, which most small reads leave before.
+  const auto read =
+      std::make_unique<RangeRead>(shared_.resources, module.context(), offset, end, std::move(extents));
+  shared_.counts.windows_read += read->windows();
+  Lease lease = shared_.resources.memory.try_reserve(read->least_buffers());
   if (lease.count() == 0) {
     drop_idle(TimePoint::max());
     const runtime::Wait wait(module.context(), runtime::WaitKind::kResource,
                              runtime::named_target(context, "memory"));
     KINTSUGI_CO_ASSIGN(lease, co_await shared_.resources.memory.reserve(
-                                  read.buffers_needed(), shared_.resources.now() + kMemoryLimit));
+                                  read->least_buffers(), shared_.resources.now() + kMemoryLimit));
   }
-  KINTSUGI_CO_TRY(co_await read.run(std::move(lease)));
-  read.copy(offset, into);
+  {
+    const runtime::Wait wait(module.context(), runtime::WaitKind::kJoin);
+    KINTSUGI_CO_TRY(co_await read->run(std::move(lease)));
+  }
+  read->copy(offset, into);
   co_return Status{};
 }
 
@@ -306,9 +311,10 @@ asio::awaitable<Status> StoredReader::read_unit_now(Context context, Unit& unit)
   auto read = std::make_unique<RangeRead>(shared_.resources, context, unit.begin, unit.end,
                                           locations_.find(unit.begin, unit.end));
   shared_.counts.windows_read += read->windows();
-  Lease lease = shared_.resources.memory.try_reserve(read->buffers_needed());
+  Lease lease = shared_.resources.memory.try_reserve(read->least_buffers());
   if (lease.count() == 0) co_return Status{Code::kLimitExceeded, "no memory to read ahead"};
   unit.read = std::move(read);
+  const runtime::Wait wait(context, runtime::WaitKind::kJoin);
   co_return co_await unit.read->run(std::move(lease));
 }
 

@@ -1,9 +1,8 @@
 #include "client/lib/read/file_reader.h"
 
 #include <algorithm>
+#include <array>
 
-#include "client/lib/read/range_read.h"
-#include "common/base/crc32c.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -13,14 +12,16 @@ namespace {
 constexpr sight::Site kReadFile{"client.read_file", {"bytes"}};
 constexpr sight::Site kWriteSink{"client.write_sink", {"bytes"}};
 
-constexpr size_t kMaxInFlight = 8;             ///< windows of one file
-constexpr size_t kWindowsAtOnce = 3;           ///< memory is shared out for at least so many
-constexpr uint64_t kMaxChunkBytes = 2 << 20;   ///< most of each chunk that a window takes
-constexpr int kMaxFreshLocations = 4;          ///< times a window is tried again
-constexpr uint64_t kLongExtent = 1 << 20;      ///< which has windows of its own
-constexpr uint64_t kScatteredBytes = 4 << 20;  ///< read at a time of extents that are smaller
+constexpr size_t kMaxInFlight = 8;             ///< pieces of one file
+constexpr int kMaxFreshLocations = 4;          ///< times a piece is tried again
+constexpr uint64_t kLongExtent = 1 << 20;      ///< which is read window by window
+constexpr uint64_t kScatteredBytes = 4 << 20;  ///< most of extents that are smaller in one piece
 constexpr uint64_t kLeastHole = 32 << 10;      ///< smaller ones are read as zeros
 constexpr Duration kBeforeFreshLocations = 200ms;
+
+bool is_long(const LocatedExtent& extent) {
+  return extent.length >= kLongExtent && !extent.stripe->is_inline();
+}
 
 }  // namespace
 
@@ -29,8 +30,7 @@ FileReader::FileReader(Resources& resources, Context context, WhichFile file, Si
       context_(context),
       file_(std::move(file)),
       sink_(sink),
-      options_(std::move(options)),
-      pipeline_(resources, kMaxInFlight, WindowReader::Trees::kAllowed) {}
+      options_(std::move(options)) {}
 
 Status FileReader::changed() const {
   return {Code::kConflict, fmt::format("{} changed while it was read", file_.name())};
@@ -56,6 +56,7 @@ asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t end, Page& 
   if (!extents) co_return extents.error().with_context(file_.name());
   page.extents = std::move(*extents);
   page.end = answer.more() && !page.extents.empty() ? page.extents.back().end() : end;
+  page.file_bytes = answer.attributes().size();
   if (page.end <= offset) co_return changed();
   co_return Status{};
 }
@@ -77,78 +78,35 @@ asio::awaitable<Status> FileReader::open(proto::Attributes& attributes) {
 asio::awaitable<Status> FileReader::run() {
   sight::Module module(context_, kReadFile, {static_cast<double>(end_ - planned_)});
   context_ = module.context();
-  co_return module.finish(co_await read_all());
+  ReadPipeline<RangeRead> pipeline(resources_, kMaxInFlight);
+  co_return module.finish(co_await pipeline.run(context_, *this));
 }
 
-asio::awaitable<Status> FileReader::read_all() {
-  while (planned_ < end_) {
-    const LocatedExtent* next = nullptr;
-    KINTSUGI_CO_TRY(co_await find_next(next));
-    const uint64_t data = next ? std::max(next->offset, planned_) : end_;
-    if (data - planned_ >= kLeastHole || data >= end_) {
-      KINTSUGI_CO_TRY(co_await give_hole(std::min(data, end_)));
-    } else if (data == planned_ && is_long(*next)) {
-      KINTSUGI_CO_TRY(co_await pipeline_.run(context_, *this));
-    } else {
-      KINTSUGI_CO_TRY(co_await read_scattered());
-    }
-  }
+asio::awaitable<Status> FileReader::plan_next(std::unique_ptr<RangeRead>& next) {
+  if (planned_ == end_) co_return Status{};
+  if (planned_ >= page_.end) KINTSUGI_CO_TRY(co_await locate(page_.end, end_, page_));
+  const auto rest = std::ranges::upper_bound(page_.extents, planned_, {}, &LocatedExtent::end);
+  const uint64_t begin = std::exchange(planned_, piece_end({rest, page_.extents.end()}));
+  const auto rest_end = std::ranges::lower_bound(page_.extents, planned_, {}, &LocatedExtent::offset);
+  next = std::make_unique<RangeRead>(resources_, context_, begin, planned_,
+                                     std::vector<LocatedExtent>(rest, rest_end));
   co_return Status{};
 }
 
-bool FileReader::is_long(const LocatedExtent& extent) const {
-  // A file of few bytes in one extent is read the same way whatever they are.
-  if (extent.stripe->is_inline()) return false;
-  return extent.length >= kLongExtent || (extent.offset <= planned_ && extent.end() >= end_);
+uint64_t FileReader::piece_end(std::span<const LocatedExtent> rest) const {
+  const uint64_t end = std::min(end_, page_.end);
+  if (rest.empty() || rest.front().offset >= std::min(end, planned_ + kLeastHole))
+    return rest.empty() ? end : std::min(end, rest.front().offset);
+  if (is_long(rest.front()) && rest.front().offset <= planned_)
+    return planned_ + RangeRead::first_window(resources_.memory, rest.front().clipped(planned_, end));
+  const uint64_t farthest = std::min(end, planned_ + kScatteredBytes);
+  const auto next_long = std::ranges::find_if(rest, is_long);
+  return next_long == rest.end() ? farthest : std::min(farthest, next_long->offset);
 }
 
-asio::awaitable<Status> FileReader::find_next(const LocatedExtent*& next) {
-  while (true) {
-    while (next_in_page_ < page_.extents.size() && page_.extents[next_in_page_].end() <= planned_)
-      ++next_in_page_;
-    if (next_in_page_ < page_.extents.size()) {
-      next = &page_.extents[next_in_page_];
-      co_return Status{};
-    }
-    next = nullptr;
-    if (page_.end >= end_) co_return Status{};
-    Page page;
-    KINTSUGI_CO_TRY(co_await locate(page_.end, end_, page));
-    page_ = std::move(page);
-    next_in_page_ = 0;
-  }
-}
-
-// ---- long extents, by windows
-
-uint64_t FileReader::window_bytes(const erasure::Policy& policy) const {
-  const uint64_t buffers = resources_.memory.buffers() / (kWindowsAtOnce * policy.chunks());
-  return std::clamp<uint64_t>(buffers * Memory::kBufferBytes, Memory::kBufferBytes, kMaxChunkBytes);
-}
-
-asio::awaitable<Status> FileReader::plan_next(std::optional<Planned>& next) {
-  if (!plan_ || plan_->done()) {
-    plan_.reset();
-    if (planned_ == end_) co_return Status{};
-    const LocatedExtent* extent = nullptr;
-    KINTSUGI_CO_TRY(co_await find_next(extent));
-    // What is no long extent is for read_all().
-    if (!extent || extent->offset > planned_ || !is_long(*extent)) co_return Status{};
-    const LocatedExtent rest = extent->clipped(planned_, end_);
-    stripe_ = rest.stripe;
-    plan_.emplace(stripe_->policy, stripe_->stripe.length(), rest.stripe_offset, rest.length,
-                  window_bytes(stripe_->policy));
-  }
-  const Window window = plan_->next();
-  next = Planned{planned_, {{stripe_, &stripe_->stripe}, stripe_->policy, window}};
-  planned_ += window.bytes;
-  co_return Status{};
-}
-
-asio::awaitable<Status> FileReader::take(WindowInFlight& window) {
-  if (!window.result->ok()) KINTSUGI_CO_TRY(co_await read_again(window));
-  const auto ranges = window.reader->bytes();
-  co_return co_await give(window.offset, ranges);
+asio::awaitable<Status> FileReader::take(Piece& piece) {
+  if (!piece.result->ok()) KINTSUGI_CO_TRY(co_await read_again(piece));
+  co_return co_await give(*piece.read);
 }
 
 asio::awaitable<bool> FileReader::may_try_again(const Status& failure, int attempt) {
@@ -157,30 +115,44 @@ asio::awaitable<bool> FileReader::may_try_again(const Status& failure, int attem
   co_return co_await resources_.background.sleep_for((1 << attempt) * kBeforeFreshLocations);
 }
 
-asio::awaitable<Status> FileReader::read_again(WindowInFlight& failed) {
-  const StripeWindow before = failed.window;
+asio::awaitable<Status> FileReader::read_again(Piece& failed) {
+  const uint64_t begin = failed.read->begin(), end = failed.read->end();
   for (int attempt = 0; attempt < kMaxFreshLocations; ++attempt) {
     if (!co_await may_try_again(*failed.result, attempt)) break;
     Page page;
-    KINTSUGI_CO_TRY(co_await locate(failed.offset, failed.offset + before.window.bytes, page));
-    if (page.extents.empty() || page.extents.front().offset > failed.offset) co_return changed();
-    const LocatedExtent& extent = page.extents.front();
-    const uint64_t stripe_offset = extent.stripe_offset + (failed.offset - extent.offset);
-    if (stripe_offset != before.window.stripe_offset || !(extent.stripe->policy == before.policy) ||
-        extent.end() < failed.offset + before.window.bytes)
-      co_return changed();
-    co_await pipeline_.read_again(failed,
-                                  {{extent.stripe, &extent.stripe->stripe}, before.policy, before.window});
+    KINTSUGI_CO_TRY(co_await locate(begin, end, page));
+    if (page.extents.empty() || page.end < end || page.file_bytes < end) co_return changed();
+    std::erase_if(page.extents,
+                  [=](const auto& extent) { return extent.end() <= begin || extent.offset >= end; });
+    Lease lease = failed.read->take_lease();
+    failed.read = std::make_unique<RangeRead>(resources_, context_, begin, end, std::move(page.extents));
+    const runtime::Wait wait(context_, runtime::WaitKind::kJoin);
+    failed.result = co_await failed.read->run(std::move(lease));
     if (failed.result->ok()) co_return Status{};
   }
   if (resources_.background.stopping()) co_return Status{Code::kCancelled, "the client is stopping"};
   co_return failed.result->with_context(file_.name());
 }
 
-// ---- holes, and extents that are too small for windows of their own
+asio::awaitable<Status> FileReader::give(const RangeRead& read) {
+  static constexpr std::array<std::byte, kLeastHole> kZeros{};
+  std::vector<std::span<const std::byte>> data;
+  uint64_t begin = read.begin();  // of the data
+  for (const Stretch& stretch : read.stretches(read.begin(), read.end())) {
+    if (stretch.is_hole() && stretch.length >= kLeastHole) {
+      KINTSUGI_CO_TRY(co_await give_data(begin, std::exchange(data, {})));
+      KINTSUGI_CO_TRY(co_await give_hole(stretch));
+      begin = stretch.offset + stretch.length;
+    } else {
+      data.push_back(stretch.is_hole() ? std::span(kZeros).first(stretch.length) : stretch.bytes);
+    }
+  }
+  co_return co_await give_data(begin, std::move(data));
+}
 
-asio::awaitable<Status> FileReader::give(uint64_t offset,
-                                         std::span<const std::span<const std::byte>> ranges) {
+asio::awaitable<Status> FileReader::give_data(uint64_t offset,
+                                              std::vector<std::span<const std::byte>> ranges) {
+  if (ranges.empty()) co_return Status{};
   uint64_t bytes = 0;
   for (const auto& range : ranges)
     bytes += range.size();
@@ -191,70 +163,11 @@ asio::awaitable<Status> FileReader::give(uint64_t offset,
   co_return written;
 }
 
-asio::awaitable<Status> FileReader::give_hole(uint64_t end) {
-  const uint64_t offset = planned_;
-  planned_ = end;
+asio::awaitable<Status> FileReader::give_hole(const Stretch& hole) {
   delivered_ = true;
-  const Status left = co_await sink_.hole(offset, end - offset);
-  if (left.ok() && options_.progress) options_.progress(end - offset);
+  const Status left = co_await sink_.hole(hole.offset, hole.length);
+  if (left.ok() && options_.progress) options_.progress(hole.length);
   co_return left;
-}
-
-asio::awaitable<Status> FileReader::give_scattered(uint64_t begin, std::span<const std::byte> bytes,
-                                                   const std::vector<DataRange>& data) {
-  const uint64_t end = begin + bytes.size();
-  planned_ = begin;
-  uint64_t given = begin;  // what lies between it and planned_ is data, or a hole that is worth nothing
-  const auto give_until = [&](uint64_t until) -> asio::awaitable<Status> {
-    if (until == given) co_return Status{};
-    const std::span<const std::byte> range = bytes.subspan(given - begin, until - given);
-    const uint64_t offset = std::exchange(given, until);
-    co_return co_await give(offset, {&range, 1});
-  };
-  for (const DataRange& range : data) {
-    if (range.begin > planned_ && range.begin - planned_ >= kLeastHole) {
-      KINTSUGI_CO_TRY(co_await give_until(planned_));
-      KINTSUGI_CO_TRY(co_await give_hole(range.begin));
-      given = planned_;
-    }
-    planned_ = std::min(range.end, end);
-  }
-  KINTSUGI_CO_TRY(co_await give_until(planned_));
-  planned_ = end;
-  co_return co_await give_until(end);
-}
-
-asio::awaitable<Status> FileReader::read_scattered() {
-  const uint64_t begin = planned_;
-  uint64_t end = std::min({end_, page_.end, begin + kScatteredBytes});
-  for (int attempt = 0;; ++attempt) {
-    std::vector<LocatedExtent> extents;
-    std::vector<DataRange> data;
-    for (const LocatedExtent& extent : page_.extents) {
-      if (extent.end() <= begin || extent.offset >= end) continue;
-      if (extent.offset > begin && is_long(extent)) {
-        end = extent.offset;
-        break;
-      }
-      extents.push_back(extent);
-      data.push_back({std::max(extent.offset, begin), extent.end()});
-    }
-    RangeRead read(resources_, context_, begin, end, std::move(extents));
-    KINTSUGI_CO_ASSIGN(Lease lease, co_await resources_.memory.reserve(read.buffers_needed(),
-                                                                       resources_.now() + kMemoryLimit));
-    const Status status = co_await read.run(std::move(lease));
-    if (status.ok()) {
-      std::vector<std::byte> bytes(end - begin);
-      read.copy(begin, bytes);
-      co_return co_await give_scattered(begin, bytes, data);
-    }
-    if (attempt == kMaxFreshLocations || !co_await may_try_again(status, attempt))
-      co_return status.with_context(file_.name());
-    planned_ = begin;
-    KINTSUGI_CO_TRY(co_await locate(begin, end_, page_));
-    next_in_page_ = 0;
-    end = std::min(end, page_.end);
-  }
 }
 
 }  // namespace kintsugi::client

@@ -1,16 +1,15 @@
-/// Reads a range of a file in order: windows are fetched ahead, across stripes, as far as memory allows.
+/// Reads a range of a file in order: pieces are fetched ahead, across stripes, as far as memory allows.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "client/lib/io.h"
-#include "client/lib/read/located_extent.h"
-#include "client/lib/read/window_pipeline.h"
+#include "client/lib/read/range_read.h"
+#include "client/lib/read/read_pipeline.h"
 #include "client/lib/resources.h"
 #include "client/lib/which_file.h"
 #include "common/proto/meta.pb.h"
@@ -24,9 +23,9 @@ struct ReadOptions {
 };
 
 /// Use once. What cannot be read is tried again with fresh locations, since repairs move chunks. All bytes are
-/// those of one file: when another one has taken its place meanwhile, the rest cannot be read. Holes are read as zeros, and
-/// many small extents several at a time; a sink that can leave a hole is told of them.
-class FileReader final : private WindowUser {
+/// those of one file: when another one has taken its place meanwhile, the rest cannot be read. A piece is a window of a long
+/// extent, several small extents, or a hole: a sink that can leave one is told of it.
+class FileReader final : private ReadPipeline<RangeRead>::User {
  public:
   FileReader(Resources& resources, Context context, WhichFile file, Sink& sink, ReadOptions options);
 
@@ -41,29 +40,23 @@ class FileReader final : private WindowUser {
   /// What the metaserver said of a range.
   struct Page {
     std::vector<LocatedExtent> extents;
-    uint64_t end = 0;  ///< nothing is known from here on
+    uint64_t end = 0;         ///< nothing is known from here on
+    uint64_t file_bytes = 0;  ///< size of the file
   };
 
-  asio::awaitable<Status> plan_next(std::optional<Planned>& next) override;
-  asio::awaitable<Status> take(WindowInFlight& window) override;
+  using Piece = ReadPipeline<RangeRead>::InFlight;
+  asio::awaitable<Status> plan_next(std::unique_ptr<RangeRead>& next) override;
+  asio::awaitable<Status> take(Piece& piece) override;
 
-  asio::awaitable<Status> read_all();
   asio::awaitable<Status> locate(uint64_t offset, uint64_t end, Page& page);
-  /// Has the extent, if any, that holds planned_ or comes after it: it is none at the end of the range.
-  asio::awaitable<Status> find_next(const LocatedExtent*& next);
-  /// Is worth windows of its own.
-  bool is_long(const LocatedExtent& extent) const;
-  asio::awaitable<Status> give_hole(uint64_t end);
-  /// Gives bytes that were read, without the holes among them that are worth being told.
-  asio::awaitable<Status> give_scattered(uint64_t begin, std::span<const std::byte> bytes,
-                                         const std::vector<DataRange>& data);
-  /// Reads small extents, and the holes between them.
-  asio::awaitable<Status> read_scattered();
-  asio::awaitable<Status> give(uint64_t offset, std::span<const std::span<const std::byte>> ranges);
-  asio::awaitable<Status> read_again(WindowInFlight& failed);
+  /// Where the piece that begins at planned_ ends; `rest` is what page_ has from there on.
+  uint64_t piece_end(std::span<const LocatedExtent> rest) const;
+  asio::awaitable<Status> read_again(Piece& failed);
+  asio::awaitable<Status> give(const RangeRead& read);
+  asio::awaitable<Status> give_data(uint64_t offset, std::vector<std::span<const std::byte>> ranges);
+  asio::awaitable<Status> give_hole(const Stretch& hole);
   /// True when another attempt may do better: some time has passed.
   asio::awaitable<bool> may_try_again(const Status& failure, int attempt);
-  uint64_t window_bytes(const erasure::Policy& policy) const;
   Status changed() const;
 
   Resources& resources_;
@@ -75,11 +68,7 @@ class FileReader final : private WindowUser {
   uint64_t end_ = 0;              ///< of the range
   uint64_t planned_ = 0;          ///< file offset up to which everything was planned
   Page page_;
-  size_t next_in_page_ = 0;                      ///< the first extent that ends after planned_
-  std::optional<WindowPlan> plan_;               ///< of the extent that is planned now
-  std::shared_ptr<const LocatedStripe> stripe_;  ///< its stripe
   bool opened_ = false, delivered_ = false;
-  WindowPipeline pipeline_;
 };
 
 }  // namespace kintsugi::client

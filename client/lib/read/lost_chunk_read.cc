@@ -73,8 +73,7 @@ asio::awaitable<Status> LostChunkRead::read_here() {
   report_.shape.reset();
   report_.slice_bytes = kWindowBytes;
   planned_ = next_;
-  // No window takes a tree: decoding here is what the caller asked for, or what is left.
-  WindowPipeline pipeline(resources_, kLocalWindows, WindowReader::Trees::kNever);
+  ReadPipeline<WindowReader> pipeline(resources_, kLocalWindows);
   Status status = co_await pipeline.run(context_, *this);
   if (status.ok() && range_.is_whole() && crc_ != range_.chunk.crc())
     status = {Code::kCorrupt,
@@ -85,7 +84,7 @@ asio::awaitable<Status> LostChunkRead::read_here() {
   co_return status;
 }
 
-asio::awaitable<Status> LostChunkRead::plan_next(std::optional<Planned>& next) {
+asio::awaitable<Status> LostChunkRead::plan_next(std::unique_ptr<WindowReader>& next) {
   if (planned_ >= range_.end) co_return Status{};
   // Whole cells where a cell's sub-cells are decoded together, otherwise whole blocks.
   const uint64_t unit = policy_.rows() > 1 ? policy_.cell_bytes : kBlockBytes;
@@ -95,15 +94,17 @@ asio::awaitable<Status> LostChunkRead::plan_next(std::optional<Planned>& next) {
       std::min({window.chunk_begin + std::max(round_down(kWindowBytes, unit), unit),
                 round_up(range_.end, unit), erasure::chunk_length(policy_, stripe_->length(), 0)});
   window.wanted = {index_};
-  next = Planned{planned_, {stripe_, policy_, window}};
   planned_ = window.chunk_end;
+  // No window takes a tree: decoding here is what the caller asked for, or what is left.
+  next = std::make_unique<WindowReader>(resources_, context_, StripeWindow{stripe_, policy_, window},
+                                        WindowReader::Trees::kNever);
   co_return Status{};
 }
 
-asio::awaitable<Status> LostChunkRead::take(WindowInFlight& window) {
+asio::awaitable<Status> LostChunkRead::take(ReadPipeline<WindowReader>::InFlight& window) {
   KINTSUGI_CO_TRY(*window.result);
   if (report_.first_byte_seconds == 0) report_.first_byte_seconds = to_seconds(resources_.now() - began_);
-  const WindowChunks& chunks = window.reader->chunks();
+  const WindowChunks& chunks = window.read->chunks();
   report_.helpers = static_cast<uint32_t>(chunks.chunks_fetched());
   report_.bytes_in += chunks.bytes_fetched();
   const std::vector<std::span<const std::byte>> parts = chunks.bytes_of(index_, next_, range_.end);

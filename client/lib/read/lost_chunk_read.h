@@ -7,7 +7,8 @@
 #include <optional>
 
 #include "client/lib/degraded/degraded_read.h"
-#include "client/lib/read/window_pipeline.h"
+#include "client/lib/read/read_pipeline.h"
+#include "client/lib/read/window_reader.h"
 
 namespace kintsugi::client {
 
@@ -22,7 +23,7 @@ struct LostReadOptions {
 };
 
 /// Use once. The chunk itself is not read, whether its server lives or not.
-class LostChunkRead final : private WindowUser {
+class LostChunkRead final : private ReadPipeline<WindowReader>::User {
  public:
   /// `stripe` with read capabilities.
   LostChunkRead(Resources& resources, Context context, proto::Stripe stripe, uint32_t index,
@@ -41,8 +42,8 @@ class LostChunkRead final : private WindowUser {
   asio::awaitable<Status> read();
   asio::awaitable<Status> read_by_tree();
   asio::awaitable<Status> read_here();
-  asio::awaitable<Status> plan_next(std::optional<Planned>& next) override;
-  asio::awaitable<Status> take(WindowInFlight& window) override;
+  asio::awaitable<Status> plan_next(std::unique_ptr<WindowReader>& next) override;
+  asio::awaitable<Status> take(ReadPipeline<WindowReader>::InFlight& window) override;
 
   Resources& resources_;
   Context context_;

@@ -120,9 +120,9 @@ std::optional<uint32_t> WindowChunks::next_candidate(bool only_healthy) const {
 }
 
 void WindowChunks::settle() {
-  for (const uint32_t chunk : in_state(State::kRunning)) {
+  for (uint32_t chunk = 0; chunk < chunks(); ++chunk) {
+    if (states_[chunk] != State::kRunning || !fetches_[chunk]->done()) continue;
     const ChunkFetch& fetch = *fetches_[chunk];
-    if (!fetch.done()) continue;
     if (fetch.ok()) {
       states_[chunk] = State::kDone;
       last_done_ = resources_.now();
@@ -170,7 +170,11 @@ bool WindowChunks::must_decode() const {
 }
 
 bool WindowChunks::done_are_enough() const {
-  return code_->repairable(window_.window.wanted, in_state(State::kDone));
+  const std::vector<uint32_t> done = in_state(State::kDone);
+  // What is wanted is one chunk, or data chunks, and none of those follows from the others.
+  if (std::ranges::all_of(done, [this](uint32_t chunk) { return is_wanted(chunk); }))
+    return all_wanted_done();
+  return code_->repairable(window_.window.wanted, done);
 }
 
 bool WindowChunks::started_are_enough(std::span<const uint32_t> not_counted) const {

@@ -27,16 +27,21 @@ size_t WindowReader::buffers_needed(const StripeWindow& of) {
   return of.policy.chunks() * depth + for_tree;
 }
 
-WindowReader::WindowReader(Resources& resources, Context context, StripeWindow window, Lease lease,
-                           Trees trees)
+size_t WindowReader::least_buffers(const StripeWindow& of) {
+  if (of.window.wanted.size() != 1) return buffers_needed(of);
+  return std::max<size_t>(1, Memory::buffers_for(of.chunk_bytes(of.window.wanted.front())));
+}
+
+WindowReader::WindowReader(Resources& resources, Context context, StripeWindow window, Trees trees)
     : resources_(resources),
       context_(context),
       window_(std::move(window)),
-      lease_(std::move(lease)),
+      buffers_needed_(buffers_needed(window_)),
       changed_(resources.runtime),
       tree_(resources, trees == Trees::kAllowed && WindowTree::may_pay(window_)) {}
 
-asio::awaitable<Status> WindowReader::run() {
+asio::awaitable<Status> WindowReader::run(Lease lease) {
+  lease_ = std::move(lease);
   sight::Task module(context_, kReadWindow, {static_cast<double>(window_.window.bytes)});
   context_ = module.context();
   chunks_.emplace(resources_, context_, window_, changed_);
@@ -64,7 +69,10 @@ asio::awaitable<Status> WindowReader::gather() {
     chunks_->settle();
     tree_.settle(*chunks_);
     if (chunks_->all_wanted_done() || (covers_cells() && chunks_->done_are_enough())) co_return Status{};
-    if (chunks_->must_decode() && !tree_.is_waited_for() && !start_tree()) {
+    const bool needs_others = chunks_->must_decode() && !tree_.is_waited_for();
+    if (needs_others && !may_use_others())
+      co_return Status{Code::kLimitExceeded, "there is no memory for other chunks now"};
+    if (needs_others && !start_tree()) {
       must_widen_ = !covers_cells();
       if (must_widen_) co_return Status{Code::kUnavailable, "needs whole cells"};
       chunks_->start_enough(false, {});
@@ -119,9 +127,17 @@ void WindowReader::hedge() {
   no_hedge_left_ = false;
   ++hedge_rounds_;
   const std::vector<uint32_t> lagging = chunks_->in_state(WindowChunks::State::kRunning);
-  if (lagging.size() > window_.policy.tolerated() || start_tree()) return;
+  if (lagging.size() > window_.policy.tolerated()) return;
+  const bool may_start = may_use_others();
+  if (may_start && start_tree()) return;
   chunks_->count_out_running(lagging.size());
-  if (covers_cells()) chunks_->start_enough(true, lagging);
+  if (may_start && covers_cells()) chunks_->start_enough(true, lagging);
+}
+
+bool WindowReader::may_use_others() {
+  if (lease_.count() < buffers_needed_)
+    lease_.add(resources_.memory.try_reserve(buffers_needed_ - lease_.count()));
+  return lease_.count() >= buffers_needed_;
 }
 
 TimePoint WindowReader::hedge_time() const {

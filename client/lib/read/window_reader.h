@@ -13,7 +13,8 @@
 
 namespace kintsugi::client {
 
-/// Use once. Memory: `buffers_needed` at most, all from the lease given.
+/// Use once. Memory: `buffers_needed` at most, from the lease given. A window that wants one chunk may begin with that chunk's
+/// buffers alone, and takes the rest, when it needs other chunks, if that is free.
 ///
 /// Hedging: a wanted chunk that is not there after some times the usual time of such a fetch (fetch_patience.h), and after twice the time that
 /// the other chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win.
@@ -22,14 +23,17 @@ class WindowReader {
  public:
   enum class Trees { kAllowed, kNever };
 
-  WindowReader(Resources& resources, Context context, StripeWindow window, Lease lease,
-               Trees trees = Trees::kAllowed);
+  WindowReader(Resources& resources, Context context, StripeWindow window, Trees trees = Trees::kAllowed);
 
+  /// For any chunks that it may come to read.
   static size_t buffers_needed(const StripeWindow& window);
+  /// For the wanted chunks, if it may begin with those.
+  static size_t least_buffers(const StripeWindow& window);
+  size_t buffers_needed() const { return buffers_needed_; }
 
-  /// kUnavailable when the chunks that can be read do not suffice, naming the others; no byte that failed its checksum
-  /// is ever used.
-  asio::awaitable<Status> run();
+  /// `lease` has least_buffers(). kUnavailable when the chunks that can be read do not suffice, naming the others;
+  /// kLimitExceeded when the lease does not, and no more is free. No byte that failed its checksum is ever used.
+  asio::awaitable<Status> run(Lease lease);
 
   /// Once `run` succeeded: the window's user bytes in stripe order.
   std::vector<std::span<const std::byte>> bytes() const;
@@ -48,6 +52,8 @@ class WindowReader {
   void widen();
   /// Starts one more chunk for each that lags, unless so many lag that it is the network.
   void hedge();
+  /// The lease covers other chunks than the wanted, now at least.
+  bool may_use_others();
   bool start_tree() { return tree_.start(context_, *chunks_, changed_); }
   TimePoint hedge_time() const;
   /// When to hedge, or to stop waiting for the tree.
@@ -56,7 +62,8 @@ class WindowReader {
   Resources& resources_;
   Context context_;
   StripeWindow window_;  ///< widened when whole cells are needed
-  Lease lease_;          ///< given back after the buffers of chunks_ and tree_
+  const size_t buffers_needed_;
+  Lease lease_;  ///< given back after the buffers of chunks_ and tree_
   runtime::Event changed_;
   std::optional<WindowChunks> chunks_;  ///< since run()
   WindowTree tree_;
