@@ -52,6 +52,37 @@ class Stopped:
         os.kill(self.pid, signal.SIGCONT)
 
 
+class Repeated:
+    """Something that is begun and ended again and again: `on` seconds of each `period`, by a process of its own."""
+
+    def __init__(self, means, on, period):
+        self.means, self.on, self.period = means, on, period
+        self.running = None
+
+    def begin(self):
+        self.running = os.fork()
+        if self.running != 0:
+            return
+        try:
+            while True:
+                self.means.begin()
+                time.sleep(self.on)
+                self.means.end()
+                time.sleep(self.period - self.on)
+        finally:
+            os._exit(0)
+
+    def happened(self):
+        return True
+
+    def end(self):
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
+            os.waitpid(self.running, 0)
+            self.running = None
+        self.means.end()
+
+
 class Grouped:
     """In a control group with limits: (file, what is written into it before the process enters, after it, and at the end)."""
 
@@ -206,6 +237,21 @@ class Lost:
 
     def end(self):
         subprocess.run(["nft", "delete", "table", "inet", TABLE], stderr=subprocess.DEVNULL, check=False)
+
+
+def no_new_connections(cluster, server):
+    """Connections to its port go on, new ones are not answered."""
+    return Lost([f"tcp dport {cluster.port(server)} tcp flags & (syn | ack) == syn"])
+
+
+class LargePacketsLost:
+    """Packets to and from a port beyond a size vanish, as behind a switch with a smaller MTU. REQUIRES: as Lost."""
+
+    SIZE = 9000
+
+    def __init__(self, port):
+        self.rules = Lost([f"tcp {side} {port} meta length gt {self.SIZE}" for side in ("dport", "sport")])
+        self.begin, self.happened, self.end = self.rules.begin, self.rules.happened, self.rules.end
 
 
 def of_socket(group):
