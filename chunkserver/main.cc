@@ -175,7 +175,8 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
-  chunkserver::Options options{.cpu_seconds = chunkserver::cpu_seconds, .probe_links = true};
+  chunkserver::Options options{
+      .cpu_seconds = chunkserver::cpu_seconds, .probe_links = true, .check_peers = true};
   chunkserver::MemorySettings memory;
   daemon::Settings settings("kintsugi-chunkserver", "Stores chunks on local disks and serves them.",
                             runtime::Endpoint{"127.0.0.1", 0});

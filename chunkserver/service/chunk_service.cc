@@ -71,7 +71,9 @@ asio::awaitable<Status> ChunkService::verify_chunks(Context context,
   co_return call.finish(co_await verifier_.serve(context, request, stream));
 }
 
-asio::awaitable<Status> ChunkService::ping(Context, const proto::Empty&, proto::Empty&) {
+asio::awaitable<Status> ChunkService::ping(Context, const proto::PingRequest& request,
+                                           proto::PingResponse& response) {
+  response.set_padding(request.padding());
   co_return Status{};
 }
 

@@ -37,7 +37,7 @@ class ChunkService {
                                            proto::ReadSmallChunkResponse& response);
   asio::awaitable<Status> verify_chunks(Context context, const proto::VerifyChunksRequest& request,
                                         rpc::Stream& stream);
-  asio::awaitable<Status> ping(Context, const proto::Empty&, proto::Empty&);
+  asio::awaitable<Status> ping(Context, const proto::PingRequest& request, proto::PingResponse& response);
 
  private:
   const CapabilityJudge judge_;

@@ -55,7 +55,8 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       prober_(runtime_, counters_, client_, recorder_, rates_),
       orders_(runtime_, store_, recorder_),
       load_(runtime_.clock, counters_, store_, rates_, options_.cpu_seconds),
-      heartbeat_(runtime_.clock, store_, load_, recorder_, orders_, prober_) {
+      heartbeat_(runtime_.clock, store_, load_, recorder_, orders_, prober_),
+      peer_check_(runtime_, secret_, recorder_, heartbeat_) {
   service_.register_at(server_);
   repairs_.register_at(server_);
   server_.handle_stream<&LinkProber::serve>(rpc::Method::kProbeLink, prober_);
@@ -94,6 +95,7 @@ asio::awaitable<Status> ChunkServer::start() {
   link_->start();
   orders_.start();
   if (options_.probe_links) prober_.start();
+  if (options_.check_peers) peer_check_.start();
   log::info("server {} serves {} chunks at {}", name(), store_.chunks(), address());
   co_return status;
 }
@@ -111,6 +113,7 @@ asio::awaitable<void> ChunkServer::stop() {
   if (link_) co_await link_->stop();
   co_await orders_.stop();
   co_await prober_.stop();
+  co_await peer_check_.stop();
   co_await server_.stop();
   co_await client_.stop();
   co_await store_.stop();

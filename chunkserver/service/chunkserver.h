@@ -12,6 +12,7 @@
 #include "chunkserver/service/chunk_service.h"
 #include "chunkserver/service/metaserver_link.h"
 #include "chunkserver/service/metered_network.h"
+#include "chunkserver/service/peer_check.h"
 #include "chunkserver/service/repair_service.h"
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
@@ -43,6 +44,8 @@ struct Options {
   uint64_t repair_bytes_per_second = 0;
   /// Measure bandwidth by probing other servers; if false, it is only inferred from the traffic.
   bool probe_links = false;
+  /// Ask other servers now and then by a connection of its own: see PeerCheck.
+  bool check_peers = false;
 };
 
 class ChunkServer {
@@ -112,6 +115,7 @@ class ChunkServer {
   DeletionOrders orders_;
   LoadReport load_;
   Heartbeat heartbeat_;
+  PeerCheck peer_check_;
   std::unique_ptr<MetaserverLink> link_;  ///< exists from start() on
 };
 

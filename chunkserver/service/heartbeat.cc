@@ -94,7 +94,7 @@ void Heartbeat::delivered(const proto::HeartbeatRequest& request) {
 void Heartbeat::obey(const proto::HeartbeatResponse& response) {
   if (!response.probe_address().empty()) {
     auto peer = runtime::Endpoint::parse(response.probe_address());
-    if (peer) prober_.offer(std::move(*peer));
+    if (peer) prober_.offer(named_peer_.emplace(std::move(*peer)));
   }
   orders_.take(response);
 }

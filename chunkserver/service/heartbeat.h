@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "chunkserver/service/cache_report.h"
 #include "chunkserver/service/deletion_orders.h"
@@ -35,6 +36,8 @@ class Heartbeat {
   /// A disk hung when chunks of it were to be deleted, and answers again: true once. A block report names what is
   /// still there.
   bool take_kept() { return orders_.take_kept(); }
+  /// Another server, which the metaserver named last.
+  const std::optional<runtime::Endpoint>& named_peer() const { return named_peer_; }
   /// Lost chunks wait to be told: those of a disk that failed must not count as healthy for minutes.
   bool more_to_tell() const { return !lost_.empty(); }
 
@@ -47,6 +50,7 @@ class Heartbeat {
   DeletionOrders& orders_;
   LinkProber& prober_;
   CacheReport cache_;
+  std::optional<runtime::Endpoint> named_peer_;
   std::deque<ChunkInfo> lost_;  ///< lost chunks that have not been reported to the metaserver
 };
 

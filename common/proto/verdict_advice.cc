@@ -82,6 +82,15 @@ Advice advice_on(const Verdict& verdict) {
                 "Make room on the disk of its data directory"};
       return {who + " has no room: " + missing_room(verdict),
               "Remove files, or add disks or servers (`kintsugi df`)"};
+    case Verdict::PAUSES:
+      if (!verdict.device().empty())
+        return {fmt::format("{} of {} stands still again and again", printable(verdict.device()), who),
+                "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
+      return {who + " stands still again and again",
+              "Check its machine: memory, the hypervisor, and whatever stops processes there"};
+    case Verdict::UNREACHED:
+      return {fmt::format("{} do not reach {}", printable(verdict.region()), who),
+              "Check its firewall, its network card and the largest packet (MTU) of the links to it"};
     default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
   }
 }

@@ -85,6 +85,11 @@ std::string what(const Verdict& verdict) {
       return is_metadata_full(verdict)
                  ? "no room on its own disk: " + missing_room(verdict) + "; nothing new is stored"
                  : "no room: " + missing_room(verdict) + "; writes fail";
+    case Verdict::PAUSES:
+      return (verdict.device().empty() ? "stands still"
+                                       : fmt::format("disk ({}) stands still", printable(verdict.device()))) +
+             " again and again";
+    case Verdict::UNREACHED: return region + " do not reach it";
     default: return region;
   }
 }
@@ -166,9 +171,9 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 14> kNames = {
-      "stuck",  "running", "silent",    "not served", "device", "link",     "deadlock",
-      "client", "slow",    "behaviour", "resource",   "host",   "messages", "full"};
+  constexpr std::array<std::string_view, 16> kNames = {
+      "stuck", "running",   "silent",   "not served", "device",   "link", "deadlock", "client",
+      "slow",  "behaviour", "resource", "host",       "messages", "full", "pauses",   "unreached"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -206,7 +211,8 @@ std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
   const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
                        verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST &&
-                       verdict.kind() != Verdict::MESSAGES && verdict.kind() != Verdict::FULL;
+                       verdict.kind() != Verdict::MESSAGES && verdict.kind() != Verdict::FULL &&
+                       verdict.kind() != Verdict::PAUSES && verdict.kind() != Verdict::UNREACHED;
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {

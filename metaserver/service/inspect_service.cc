@@ -69,9 +69,9 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     verdict.add_why("by heartbeats alone: no monitor runs, or none was asked");
   }
   std::ranges::stable_sort(*response.mutable_verdicts(), std::greater<>(), &proto::Verdict::since_ns);
-  const auto policy = erasure::Policy::parse(state_.policies.default_policy(Reader(state_.store)));
+  const auto policy = erasure::Policy::parse(names_.policies.default_policy(Reader(store_.kv)));
   const proto::Room servers = policy ? servers_room(state_, *policy) : proto::Room();
-  for (proto::Verdict& verdict : proto::no_room(servers, state_.room.describe()))
+  for (proto::Verdict& verdict : proto::no_room(servers, store_.room.describe()))
     *response.add_verdicts() = std::move(verdict);
   co_return module.finish({});
 }

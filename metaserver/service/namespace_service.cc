@@ -275,7 +275,7 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
     response.set_storable_bytes(capacity.storable_bytes);
     *response.mutable_servers_room() = servers_room(state_, *policy);
   }
-  *response.mutable_metadata_room() = state_.room.describe();
+  *response.mutable_metadata_room() = store_.room.describe();
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());

@@ -3,6 +3,7 @@
 #include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/room_detector.h"
+#include "monitoring/daemon/gray_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
 #include "monitoring/progress/engine.h"
@@ -30,6 +31,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour) {
   detectors.push_back(std::make_unique<ProgressDetector>());
   detectors.push_back(std::make_unique<AbsenceDetector>());
   detectors.push_back(std::make_unique<RoomDetector>());
+  detectors.push_back(std::make_unique<GrayDetector>());
   detectors.push_back(std::make_unique<FailSlowDetector>());
   detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<ComplaintDetector>());

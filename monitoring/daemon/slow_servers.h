@@ -11,7 +11,7 @@
 namespace kintsugi::monitoring {
 
 /// The chunkserver that a verdict is about, when that says that a disk of it is slow, or that most of those who call
-/// it find it slow (SLOW, with `servers_waiting`). None: the verdict is about something else. That holds for a single
+/// it find it slow (SLOW, with `servers_waiting`), or that it stands still again and again. None: the verdict is about something else. That holds for a single
 /// slow link, too: which of its two ends is to be avoided nobody knows.
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
                                              std::span<const model::ServerLife> servers);

@@ -19,6 +19,8 @@ namespace kintsugi::sight {
 namespace {
 
 constexpr Duration kTick = 200ms;  ///< interval between two checks of the event loop
+/// The observer's own thread woke up so much later than it should have: the whole process stood still meanwhile.
+constexpr Duration kStoodStill = 300ms;
 constexpr Duration kStalled = 1s;  ///< an event loop that does not respond for so long is stuck
 constexpr Duration kShortest = 200ms, kLongest = 1min;
 constexpr size_t kMostStack = 32;
@@ -125,7 +127,8 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   std::atomic<pthread_t> loop_thread{};
   std::atomic<pid_t> loop_thread_id{0};  ///< kernel id of the same thread; 0: unknown
   runtime::ProcessorClock processor;     ///< used by the observer's thread only
-  int64_t sampled_for = 0;               ///< the unanswered check for which a stack was taken
+  Duration stood_still{};   ///< in total, as proto::SightSystem has it; the observer's thread only
+  int64_t sampled_for = 0;  ///< the unanswered check for which a stack was taken
   StackSample sample;
   std::thread thread;
 };
@@ -145,9 +148,14 @@ void Observer::State::post_tick(TimePoint now) {
 }
 
 asio::awaitable<void> Observer::State::tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {
-  while (co_await tasks.sleep_for(kTick))
-    if (ran_ns.load(std::memory_order_acquire) == posted_ns.load(std::memory_order_relaxed))
-      post_tick(own.runtime().clock.now());
+  TimePoint slept_at = own.runtime().clock.now();
+  while (co_await tasks.sleep_for(kTick)) {
+    const TimePoint now = own.runtime().clock.now();
+    const Duration late = now - slept_at - kTick;
+    if (late >= kStoodStill) stood_still += late;
+    if (ran_ns.load(std::memory_order_acquire) == posted_ns.load(std::memory_order_relaxed)) post_tick(now);
+    slept_at = own.runtime().clock.now();
+  }
 }
 
 proto::SightLoop Observer::State::watch_loop(TimePoint now) {
@@ -185,6 +193,7 @@ proto::SightSystem Observer::State::ask_system() {
   system.set_machine(processor.machine());
   system.set_processors(std::thread::hardware_concurrency());
   system.set_pressure_ns(ns(facts.pressure));
+  system.set_stood_still_ns(ns(stood_still));
   return system;
 }
 

@@ -67,6 +67,8 @@ class Recorder final : public TraceRecorder {
   bool knows_target(uint64_t id) override;
   void name_target(uint64_t id, std::string_view name, bool device) override;
   void complain(uint64_t target, uint16_t method) override;
+  /// The peer was called by a connection of its own, and this came of it.
+  void count_check(const runtime::Endpoint& peer, PeerCheckOutcome outcome);
 
  private:
   struct State;

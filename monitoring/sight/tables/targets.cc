@@ -64,11 +64,20 @@ void TargetTable::count_completed(uint64_t id, int64_t ns) {
   TargetTotals* const target = find(id);
   if (target == nullptr) return;
   add(target->busy_ns, static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
+  if (ns >= kStall) add(target->stalls, uint64_t{1});
   release(target->completed, target->completed + 1);
 }
 
 void TargetTable::count_unanswered(uint64_t id) {
   if (TargetTotals* const target = find(id)) release(target->unanswered, target->unanswered + 1);
+}
+
+void TargetTable::count_check(uint64_t id, PeerCheckOutcome outcome) {
+  TargetTotals* const target = find(id);
+  if (target == nullptr) return;
+  if (outcome == PeerCheckOutcome::kUnconnected) add(target->checks_unconnected, uint64_t{1});
+  if (outcome == PeerCheckOutcome::kCut) add(target->checks_cut, uint64_t{1});
+  add(target->checks, uint64_t{1});
 }
 
 std::vector<TargetTotals> TargetTable::read() const {
@@ -87,6 +96,10 @@ std::vector<TargetTotals> TargetTable::read() const {
     copy.busy_ns = get(target.busy_ns);
     copy.complaints = get(target.complaints);
     copy.complained_of = get(target.complained_of);
+    copy.stalls = get(target.stalls);
+    copy.checks = get(target.checks);
+    copy.checks_unconnected = get(target.checks_unconnected);
+    copy.checks_cut = get(target.checks_cut);
     targets.push_back(copy);
   }
   return targets;

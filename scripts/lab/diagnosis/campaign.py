@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults in a running cluster, and whether `kintsugi diagnose` names the culprit.
 
-    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases] [--seed 1] [--bin build/test/bin]
+    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases|gray] [--seed 1] [--bin build/test/bin]
                                              [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
     scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
@@ -40,9 +40,9 @@ from faults import Fault
 from load import Load
 from watched import Watched, enter_own_network
 
-AFTER, AFTER_SLOW, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 20.0, 3.0, 45.0
+AFTER, AFTER_SLOW, AFTER_GRAY, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 60.0, 20.0, 3.0, 45.0
 PHASE, REST = 15.0, 25.0  # seconds that a fault of a phase is let do its work, and before each without one
-WARM_UP = {"hangs": 10, "interference": 200, "phases": 120}  # seconds: what is slow is known from what was usual
+WARM_UP = {"hangs": 10, "gray": 60, "interference": 200, "phases": 120}  # seconds: what is slow is known from what was usual
 
 
 def kept(verdict):
@@ -112,7 +112,7 @@ def watch(fault, cluster, seen):
         elif reached is not None:
             if now - reached > (judge.WATCH_HARMLESS if fault.harmless else judge.WATCH_SLOW if fault.slow else judge.WATCH):
                 return reached
-            if seen.first is not None and now > max(seen.first, reached) + (AFTER_SLOW if fault.slow else AFTER):
+            if seen.first is not None and now > max(seen.first, reached) + (AFTER_GRAY if fault.set == "gray" else AFTER_SLOW if fault.slow else AFTER):
                 return reached
         time.sleep(0.2)
 

@@ -52,6 +52,37 @@ class Stopped:
         os.kill(self.pid, signal.SIGCONT)
 
 
+class Repeated:
+    """Something that is begun and ended again and again: `on` seconds of each `period`, by a process of its own."""
+
+    def __init__(self, means, on, period):
+        self.means, self.on, self.period = means, on, period
+        self.running = None
+
+    def begin(self):
+        self.running = os.fork()
+        if self.running != 0:
+            return
+        try:
+            while True:
+                self.means.begin()
+                time.sleep(self.on)
+                self.means.end()
+                time.sleep(self.period - self.on)
+        finally:
+            os._exit(0)
+
+    def happened(self):
+        return True
+
+    def end(self):
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
+            os.waitpid(self.running, 0)
+            self.running = None
+        self.means.end()
+
+
 class Grouped:
     """In a control group with limits: (file, what is written into it before the process enters, after it, and at the end)."""
 
@@ -185,17 +216,17 @@ class SlowLink:
 class Lost:
     """Packets that match are lost. REQUIRES: a network of its own (watched.py).
 
-    `outgoing` and `incoming` are matches of nftables. Only packets with something in them count as having met something.
+    `outgoing` and `incoming` are matches of nftables. Only packets of more than `least` bytes, which have something in them, count as having met something.
     """
 
-    def __init__(self, outgoing, incoming=()):
-        self.outgoing, self.incoming = outgoing, incoming
+    def __init__(self, outgoing, incoming=(), least=100):
+        self.outgoing, self.incoming, self.least = outgoing, incoming, least
 
     def begin(self):
         rules = []
         for hook, matches in (("output", self.outgoing), ("input", self.incoming)):
             rules.append(f"chain {hook} {{ type filter hook {hook} priority 0; policy accept;")
-            rules += [f"{match} meta length gt 100 counter drop\n{match} drop" for match in matches]
+            rules += [f"{match} meta length gt {self.least} counter drop\n{match} drop" for match in matches]
             rules.append("}")
         subprocess.run(["nft", "-f", "-"], input="\n".join([f"table inet {TABLE} {{", *rules, "}"]) + "\n", text=True, check=True)
 
@@ -206,6 +237,21 @@ class Lost:
 
     def end(self):
         subprocess.run(["nft", "delete", "table", "inet", TABLE], stderr=subprocess.DEVNULL, check=False)
+
+
+def no_new_connections(cluster, server):
+    """Connections to its port go on, new ones are not answered."""
+    return Lost([f"tcp dport {cluster.port(server)} tcp flags & (syn | ack) == syn"], least=0)
+
+
+class LargePacketsLost:
+    """Packets to and from a port beyond a size vanish, as behind a switch with a smaller MTU. REQUIRES: as Lost."""
+
+    SIZE = 9000
+
+    def __init__(self, port):
+        self.rules = Lost([f"tcp {side} {port} meta length gt {self.SIZE}" for side in ("dport", "sport")])
+        self.begin, self.happened, self.end = self.rules.begin, self.rules.happened, self.rules.end
 
 
 def of_socket(group):

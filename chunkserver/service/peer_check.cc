@@ -1,0 +1,50 @@
+#include "chunkserver/service/peer_check.h"
+
+#include "common/proto/chunk.pb.h"
+#include "common/rpc/client.h"
+
+namespace kintsugi::chunkserver {
+
+asio::awaitable<void> PeerCheck::stop() {
+  tasks_.request_stop();
+  co_await tasks_.join();
+}
+
+asio::awaitable<void> PeerCheck::run() {
+  while (true) {
+    // Half of the interval to one and a half, so that servers that started together drift apart.
+    const double jitter = static_cast<double>(runtime_.random.next() >> 11) * 0x1p-53;
+    const auto pause = std::chrono::duration_cast<Duration>(kInterval * (0.5 + jitter));
+    const bool slept = co_await tasks_.sleep_for(pause);
+    if (!slept) co_return;
+    if (!heartbeat_.named_peer()) continue;
+    const runtime::Endpoint peer = *heartbeat_.named_peer();
+    const TimePoint began = runtime_.clock.now();
+    const sight::PeerCheckOutcome outcome = co_await ask(peer);
+    // Whoever stood still itself meanwhile knows nothing of the peer.
+    const bool stood_still = runtime_.clock.now() - began > 3 * kLimit;
+    if (!stood_still && !tasks_.stopping()) recorder_.count_check(peer, outcome);
+  }
+}
+
+asio::awaitable<sight::PeerCheckOutcome> PeerCheck::ask(runtime::Endpoint peer) {
+  using enum sight::PeerCheckOutcome;
+  rpc::Client client(runtime_, secret_, {.dial_limit = kLimit});
+  const auto stopped = tasks_.on_stop([&] { tasks_.spawn(client.stop()); });
+  proto::PingRequest request;
+  const auto answered = [&]() -> asio::awaitable<bool> {
+    Context
+        context;  // without a recorder: the check is no work of the server, and its waits are nobody's evidence
+    context.deadline = runtime_.clock.now() + kLimit;
+    proto::PingResponse response;
+    const Status status = co_await client.call(context, peer, rpc::Method::kPing, request, response);
+    co_return status.ok();
+  };
+  const bool hears = co_await answered();
+  request.set_padding(std::string(kLongBytes, '\0'));
+  const bool hears_all = hears && co_await answered();
+  co_await client.stop();
+  co_return hears_all ? kAnswered : hears ? kCut : kUnconnected;
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,85 @@
+#include "monitoring/daemon/gray_detector.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kintsugi::monitoring {
+namespace {
+
+constexpr Duration kOver = gray::PauseSettings().over;
+
+bool names(const std::vector<proto::Verdict>& verdicts, uint64_t process) {
+  return std::ranges::any_of(verdicts, [&](const auto& one) { return one.process() == process; });
+}
+
+}  // namespace
+
+void GrayDetector::look(const model::Snapshot& snapshot) {
+  shares_.update(snapshot);
+  std::vector<gray::Pausing> processes;
+  std::vector<gray::Disk> disks;
+  std::vector<gray::Checks> checks;
+  for (const auto& view : snapshot.processes) {
+    const proto::SightReport& last = view->last();
+    // What applications do is their business.
+    if (last.last() || last.kind() == "client" || last.kind() == "mount") continue;
+    processes.push_back({.process = view->process(),
+                         .server_id = last.server_id(),
+                         .server = view->display(),
+                         .process_kind = last.kind(),
+                         .machine = shares_.machine_of(view->process()),
+                         .stood_still_ns = last.system().stood_still_ns(),
+                         .delayed = shares_.since(view->process(), snapshot.taken - kOver).delayed,
+                         .at = view->arrived()});
+    for (const proto::SightDevice& device : last.devices()) {
+      if (!device.peer())
+        disks.push_back({.process = view->process(),
+                         .server_id = last.server_id(),
+                         .server = view->display(),
+                         .process_kind = last.kind(),
+                         .name = device.name(),
+                         .stalls = device.stalls(),
+                         .at = view->arrived()});
+      else if (device.checks() > 0)
+        checks.push_back({.process = view->process(),
+                          .caller = view->display(),
+                          .of_address = device.name(),
+                          .checks = device.checks(),
+                          .unconnected = device.checks_unconnected(),
+                          .cut = device.checks_cut(),
+                          .at = view->arrived()});
+    }
+  }
+  pauses_.look(processes, snapshot.taken);
+  stalls_.look(disks, snapshot.taken);
+  unreached_.look(checks, snapshot.taken);
+}
+
+std::vector<proto::Verdict> GrayDetector::unreached(const model::Snapshot& snapshot,
+                                                    const std::vector<proto::Verdict>& pausing) const {
+  std::vector<proto::Verdict> found;
+  for (proto::Verdict& verdict : unreached_.alarms(snapshot.taken)) {
+    const model::ProcessView* at = snapshot.at(verdict.server());
+    // Whoever does not report is absent, and whoever pauses answers late: both are said already.
+    if (at == nullptr || at->last().last() || snapshot.silent(*at) > kSilence) continue;
+    if (names(pausing, at->process())) continue;
+    verdict.set_server(at->display());
+    verdict.set_server_id(at->last().server_id());
+    verdict.set_process(at->process());
+    verdict.set_process_kind(at->last().kind());
+    found.push_back(std::move(verdict));
+  }
+  return found;
+}
+
+std::vector<proto::Verdict> GrayDetector::examine(const model::Snapshot& snapshot) {
+  look(snapshot);
+  std::vector<proto::Verdict> found = pauses_.alarms(snapshot.taken);
+  std::ranges::move(unreached(snapshot, found), std::back_inserter(found));
+  // Requests of a process that stands still take long on a disk that is well.
+  for (proto::Verdict& disk : stalls_.alarms(snapshot.taken))
+    if (!names(found, disk.process())) found.push_back(std::move(disk));
+  return found;
+}
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,53 @@
+/// Processes that stand still again and again, each time for less than it takes to call them silent (fail-slow hardware,
+/// a hypervisor that takes the processor away, a machine without memory). Each process measures it itself: a thread of it
+/// that wakes up five times a second does so late. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "monitoring/gray/recent_growth.h"
+
+namespace kintsugi::gray {
+
+struct PauseSettings {
+  Duration over = std::chrono::seconds(20);  ///< a share is that of so much time
+  Duration least = std::chrono::seconds(8);  ///< nothing is said of less
+  double raise = 0.3, clear = 0.15;          ///< shares of the time
+  size_t times = 3;                          ///< one long stop is none that comes again and again
+  double crowd = 0.5;  ///< when so many of the processes of a machine pause, it is the machine
+};
+
+struct Pausing {
+  uint64_t process = 0, server_id = 0;
+  std::string server, process_kind, machine;
+  uint64_t stood_still_ns = 0;  ///< total
+  double delayed =
+      0;  ///< share of the last `over` in which it waited for a processor: so much explains why it is late
+  TimePoint at{};  ///< when this was reported
+};
+
+class PauseWatch {
+ public:
+  explicit PauseWatch(PauseSettings settings = {}) : settings_(settings) {}
+
+  /// All processes that report, once a second.
+  void look(const std::vector<Pausing>& processes, TimePoint now);
+  /// One PAUSES verdict a process; when most of a machine pause, they are only likely.
+  std::vector<proto::Verdict> alarms(TimePoint now) const;
+
+ private:
+  struct Known {
+    Pausing last;
+    RecentGrowth growth;
+    double share = 0;
+    bool pauses = false;
+    TimePoint since{};
+  };
+  PauseSettings settings_;
+  std::map<uint64_t, Known> known_;  ///< key: process
+};
+
+}  // namespace kintsugi::gray

@@ -1,0 +1,56 @@
+#include "monitoring/gray/stalls.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kintsugi::gray {
+
+void StallWatch::look(const std::vector<Disk>& disks, TimePoint now) {
+  std::map<std::pair<uint64_t, std::string>, Known> known;
+  std::vector<size_t> times;
+  for (const Disk& disk : disks) {
+    const std::pair key{disk.process, disk.name};
+    const auto before = known_.find(key);
+    Known& one = known[key] = before == known_.end() ? Known{} : std::move(before->second);
+    one.last = disk;
+    one.growth.add(disk.at, disk.stalls);
+    times.push_back(one.growth.times());
+  }
+  known_ = std::move(known);
+  std::ranges::sort(times);
+  // One of them may be the disk itself, which is among the most.
+  const bool others_do_not =
+      times.size() > settings_.least_peers && times[(times.size() - 1) / 2] <= settings_.of_peers;
+  for (auto& [key, one] : known_) {
+    const size_t stalled = one.growth.times();
+    const bool stalls = stalled >= (one.stalls ? 1 : settings_.times) && others_do_not;
+    if (stalls && !one.stalls) one.since = now;
+    one.stalls = stalls;
+  }
+}
+
+std::vector<proto::Verdict> StallWatch::alarms(TimePoint now) const {
+  std::vector<proto::Verdict> found;
+  for (const auto& [key, one] : known_) {
+    if (!one.stalls) continue;
+    proto::Verdict verdict;
+    verdict.set_kind(proto::Verdict::PAUSES);
+    verdict.set_server(one.last.server);
+    verdict.set_server_id(one.last.server_id);
+    verdict.set_process(one.last.process);
+    verdict.set_process_kind(one.last.process_kind);
+    verdict.set_device(one.last.name);
+    verdict.set_since_ns(static_cast<uint64_t>((now - one.since).count()));
+    verdict.set_confidence(proto::Verdict::LIKELY);
+    verdict.set_probability(0.95);
+    verdict.add_why(
+        fmt::format("in the last minute {} stalls: requests to it took half a second or longer, "
+                    "while most other disks had none",
+                    one.growth.times()));
+    found.push_back(std::move(verdict));
+  }
+  return found;
+}
+
+}  // namespace kintsugi::gray
