@@ -70,7 +70,8 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
   }
   std::ranges::stable_sort(*response.mutable_verdicts(), std::greater<>(), &proto::Verdict::since_ns);
   const auto policy = erasure::Policy::parse(names_.policies.default_policy(Reader(store_.kv)));
-  const proto::Room servers = policy ? servers_room(state_, *policy) : proto::Room();
+  const proto::Room servers =
+      policy ? servers_room(cluster_, *policy, store_.options.chunk_bytes) : proto::Room();
   for (proto::Verdict& verdict : proto::no_room(servers, store_.room.describe()))
     *response.add_verdicts() = std::move(verdict);
   co_return module.finish({});

@@ -269,11 +269,11 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
   const Reader reader(store_.kv);
   response.set_policy(names_.policies.default_policy(reader));
   if (const auto policy = erasure::Policy::parse(response.policy())) {
-    const Capacity capacity = capacity_now(state_, *policy);
+    const Capacity capacity = capacity_now(cluster_.servers, *policy);
     response.set_total_bytes(capacity.total_bytes);
     response.set_free_bytes(capacity.free_bytes);
     response.set_storable_bytes(capacity.storable_bytes);
-    *response.mutable_servers_room() = servers_room(state_, *policy);
+    *response.mutable_servers_room() = servers_room(cluster_, *policy, store_.options.chunk_bytes);
   }
   *response.mutable_metadata_room() = store_.room.describe();
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});

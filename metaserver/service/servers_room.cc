@@ -2,9 +2,9 @@
 
 namespace kintsugi::metaserver {
 
-Capacity capacity_now(const MetaState& state, const erasure::Policy& policy) {
+Capacity capacity_now(const ServerRegistry& registry, const erasure::Policy& policy) {
   std::vector<ServerSpace> servers;
-  for (const auto& [id, server] : state.servers.servers()) {
+  for (const auto& [id, server] : registry.servers()) {
     if (server.liveness == proto::ServerState::DEAD) continue;
     ServerSpace& space = servers.emplace_back();
     space.takes_chunks = server.liveness == proto::ServerState::ALIVE && !server.stored.draining();
@@ -14,14 +14,14 @@ Capacity capacity_now(const MetaState& state, const erasure::Policy& policy) {
   return capacity_of(servers, policy);
 }
 
-proto::Room servers_room(const MetaState& state, const erasure::Policy& policy) {
-  const Capacity capacity = capacity_now(state, policy);
-  const UsableServers usable = state.usable_servers({}, state.options.chunk_bytes);
+proto::Room servers_room(const ClusterParts& cluster, const erasure::Policy& policy, uint64_t chunk_bytes) {
+  const Capacity capacity = capacity_now(cluster.servers, policy);
+  const UsableServers usable = cluster.usable_servers({}, chunk_bytes);
   const size_t servers = usable.servers.size() + usable.full;
   proto::Room room;
   room.set_total_bytes(capacity.total_bytes);
   room.set_free_bytes(capacity.free_bytes);
-  room.set_needed_bytes(state.options.chunk_bytes);
+  room.set_needed_bytes(chunk_bytes);
   room.set_servers(static_cast<uint32_t>(servers));
   room.set_full_servers(static_cast<uint32_t>(usable.full));
   room.set_full(usable.servers.size() < policy.chunks() && servers >= policy.chunks());

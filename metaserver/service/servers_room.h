@@ -3,13 +3,13 @@
 
 #include "common/proto/sight.pb.h"
 #include "metaserver/cluster/capacity.h"
-#include "metaserver/service/meta_state.h"
+#include "metaserver/service/cluster_parts.h"
 
 namespace kintsugi::metaserver {
 
 /// Servers that are dead do not count.
-Capacity capacity_now(const MetaState& state, const erasure::Policy& policy);
-/// Room::full: there are servers enough for a stripe of the policy, but too few of them have room for a chunk.
-proto::Room servers_room(const MetaState& state, const erasure::Policy& policy);
+Capacity capacity_now(const ServerRegistry& servers, const erasure::Policy& policy);
+/// `chunk_bytes`: size of a new chunk. Room::full: there are servers enough for a stripe of the policy, but too few of them have room for a chunk.
+proto::Room servers_room(const ClusterParts& cluster, const erasure::Policy& policy, uint64_t chunk_bytes);
 
 }  // namespace kintsugi::metaserver
