@@ -171,7 +171,7 @@ void BlockReports::make_garbage(Transaction& transaction, ServerId server, Chunk
 
 void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Report& report, ChunkId chunk) {
   // Its deletion was decided before.
-  if (Garbage::pending(transaction.store(), server, chunk)) return;
+  if (Garbage::pending(transaction.store(), server, chunk)) return garbage_.named_again(server, chunk);
   ++unknown_chunks_;
   // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
   // refused while the key is there, or takes the key back when the deletion was not ordered yet.
@@ -186,13 +186,15 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Rep
   }
   // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
   // cannot be sealed any more (Uploads::open), and from here on seal() finds the garbage key as well.
-  if (allocations_.protects(chunk.stripe)) {
+  // What was ordered to be deleted as garbage before, and is here again since its disk hung, is garbage still.
+  const bool was_deleted = garbage_.deleted_as_orphan(server, chunk);
+  if (!was_deleted && allocations_.protects(chunk.stripe)) {
     report.too_early = report.too_early || !allocations_.settled();
     return;
   }
   // This process gave the id out and forgot nothing since: the upload was aborted, or has expired. A stripe of a
   // process before this one was probably never sealed, but only if this metadata is what it should be.
-  if (origin == History::Origin::kThisProcess) return make_garbage(transaction, server, chunk);
+  if (was_deleted || origin == History::Origin::kThisProcess) return make_garbage(transaction, server, chunk);
   quarantined_ += quarantine_.add(transaction, server, chunk, false) ? 1 : 0;
 }
 

@@ -24,6 +24,13 @@ bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
   return queue == queues_.end() || !queue->second.in_flight.contains(chunk);
 }
 
+void Garbage::named_again(ServerId server, ChunkId chunk) {
+  const auto queue = queues_.find(server);
+  if (queue == queues_.end()) return;
+  const auto ordered = queue->second.in_flight.find(chunk);
+  if (ordered != queue->second.in_flight.end()) ordered->second = true;
+}
+
 Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId chunk) const {
   const auto stripe = load_stripe(reader, chunk.stripe);
   // Without a record the stripe was deleted, or was never sealed and no longer can be: whoever queues a chunk of an
@@ -58,33 +65,23 @@ std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::Heartb
   while (!queue.ordered.empty() && queue.ordered.front().number <= heartbeat.orders_done() &&
          queue.ordered.front().when + kConfirmAfter <= now) {
     const Order done = queue.ordered.front();
-    transaction.remove(keys::garbage(server, done.chunk));
-    queue.in_flight.erase(done.chunk);
-    // The key that made commits of such a copy fail is gone: from here on deleted_lately() does. Nobody repairs
-    // an orphan.
-    if (done.stale) remember(server, done.chunk);
-    confirmed.insert(done.chunk);
     queue.ordered.pop_front();
+    // The key that made commits of such a copy fail is gone, or may be taken back: from here on deleted_lately() does.
+    // Nobody repairs an orphan.
+    (done.stale ? deleted_ : orphans_).add(server, done.chunk, now);
+    const auto known = queue.in_flight.extract(done.chunk);
+    if (!known.empty() && known.mapped()) {
+      queue.idle_until = TimePoint::min();  // its key stays, so that it is ordered again
+      continue;
+    }
+    transaction.remove(keys::garbage(server, done.chunk));
+    confirmed.insert(done.chunk);
   }
   return confirmed;
 }
 
-void Garbage::remember(ServerId server, ChunkId chunk) {
-  const TimePoint now = clock_.now();
-  deleted_[{chunk, server}] = now;
-  deleted_by_time_.push_back({now, {chunk, server}});
-  while (deleted_by_time_.front().first + kMemory <= now || deleted_by_time_.size() > kMaxRemembered) {
-    const auto& [when, copy] = deleted_by_time_.front();
-    const auto known = deleted_.find(copy);
-    if (known != deleted_.end() && known->second == when) deleted_.erase(known);
-    deleted_by_time_.pop_front();
-  }
-}
-
 void Garbage::copy_begins(ChunkId chunk) {
-  auto at = deleted_.lower_bound({chunk, ServerId{}});
-  while (at != deleted_.end() && at->first.first == chunk)
-    at = deleted_.erase(at);
+  deleted_.forget(chunk);
 }
 
 Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat,
@@ -116,7 +113,7 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
         // Its key stays until the order is confirmed, so that nothing is placed there meanwhile.
         stale += verdict == Verdict::kDeleteStale ? 1 : 0;
         queue.ordered.push_back({queue.next_number, clock_.now(), chunk, verdict == Verdict::kDeleteStale});
-        queue.in_flight.insert(chunk);
+        queue.in_flight.emplace(chunk, false);
         orders.victims.push_back(chunk);
         break;
       case Verdict::kKeep:

@@ -9,6 +9,8 @@
 /// 2. From the moment in which a deletion is queued until it is confirmed, its key is in the store, and whoever places
 ///    chunks (Uploads::seal, RepairService::commit) refuses that server for that chunk. Only a deletion that certainly
 ///    was never ordered (withdrawable()) may be taken back.
+///    What a server says to have done may be undone: a disk that hangs keeps a chunk. So a report that names the chunk
+///    while its order is out counts for more than the answer to the order, which is then given again.
 /// 3. A copy that a repair is making is placed by nobody yet, so it may be found and deleted as a stale one. Then its
 ///    commit is refused (deleted_lately()).
 #pragma once
@@ -22,6 +24,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/chunks/chunk_map.h"
+#include "metaserver/chunks/remembered_copies.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
@@ -39,6 +42,8 @@ class Garbage {
   static constexpr Duration kOrdersOfLastProcess = std::chrono::seconds(10);
   static constexpr size_t kMaxRemembered = 100'000;
   static constexpr Duration kMemory = std::chrono::minutes(31);
+  /// A process that is older protects no stripes of the one before it (Allocations).
+  static constexpr Duration kMemoryOfOrphans = std::chrono::hours(1);
   /// A queue in which nothing could be deleted is looked at again after this.
   static constexpr Duration kPostponed = std::chrono::seconds(10);
 
@@ -66,6 +71,8 @@ class Garbage {
   /// A deletion that is pending has certainly not been ordered, neither by this process nor by the one before it. Then
   /// its key may be removed: the chunk is wanted there after all.
   bool withdrawable(ServerId server, ChunkId chunk) const;
+  /// The server has named the chunk in a block report, though its deletion is pending there.
+  void named_again(ServerId server, ChunkId chunk);
   /// A pending deletion waits until the chunk is available at its place.
   bool postponed(const Reader& reader, ServerId server, ChunkId chunk) const {
     return judge(reader, server, chunk) == Verdict::kLater;
@@ -75,7 +82,10 @@ class Garbage {
   void copy_begins(ChunkId chunk);
   /// The server has deleted a copy of this chunk since copy_begins(). The last kMaxRemembered deletions are remembered
   /// for kMemory, which is longer than a repair may take.
-  bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains({chunk, server}); }
+  bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains(server, chunk); }
+  /// This process has ordered the deletion of this chunk, of which there was no stripe, and the server has said that it
+  /// is done. The last kMaxRemembered are remembered for kMemoryOfOrphans.
+  bool deleted_as_orphan(ServerId server, ChunkId chunk) const { return orphans_.contains(server, chunk); }
 
  private:
   struct Order {
@@ -87,8 +97,9 @@ class Garbage {
   struct Queue {
     uint64_t incarnation = 0;
     uint64_t next_number = 1;
-    std::deque<Order> ordered;    ///< unconfirmed orders, oldest first
-    std::set<ChunkId> in_flight;  ///< chunks of the unconfirmed orders
+    std::deque<Order> ordered;  ///< unconfirmed orders, oldest first
+    /// Chunks of the unconfirmed orders; true: the server has named the chunk since it was ordered.
+    std::map<ChunkId, bool> in_flight;
     TimePoint idle_until = TimePoint::min();
     /// Where the next look goes on, so that chunks that must wait keep none behind them waiting; empty: at the front.
     std::string next_key;
@@ -96,7 +107,6 @@ class Garbage {
   };
   /// Returns the chunks whose keys it removed.
   std::set<ChunkId> confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, Queue& queue);
-  void remember(ServerId server, ChunkId chunk);
   enum class Verdict { kDeleteOrphan, kDeleteStale, kKeep, kLater };
   Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;
 
@@ -104,11 +114,8 @@ class Garbage {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
-  using Copy = std::pair<ChunkId, ServerId>;
-  /// When each copy was deleted whose chunk has another place. Entries last for kMemory.
-  std::map<Copy, TimePoint> deleted_;
-  /// The entries of `deleted_` by their times. It may name some that are forgotten already.
-  std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;
+  RememberedCopies deleted_{kMemory, kMaxRemembered};  ///< those whose chunk has another place
+  RememberedCopies orphans_{kMemoryOfOrphans, kMaxRemembered};
 };
 
 }  // namespace kintsugi::metaserver

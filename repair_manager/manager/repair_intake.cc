@@ -101,4 +101,26 @@ bool RepairIntake::look_up(QueueEntry& entry) const {
   return true;
 }
 
+std::vector<QueueEntry> RepairIntake::lost_beside(const QueueEntry& entry, const ServerTable& servers) const {
+  std::vector<QueueEntry> found;
+  const std::optional<StripeView> stripe = view_.stripe(entry.chunk.stripe);
+  for (const ChunkView& chunk : stripe->chunks) {
+    if (chunk.index == entry.chunk.index || chunk.available || chunk.length == 0) continue;
+    QueueEntry other = entry;
+    other.chunk.index = chunk.index;
+    other.heat = chunk.heat;
+    other.dead_server = ServerId{};
+    std::string reason = "found lost beside another chunk of its stripe";
+    const ServerView* server = servers.find(chunk.server);
+    if (chunk.server && (server == nullptr || !server->alive)) {
+      if (entry.spare > RepairQueue::kUrgentSpare) continue;
+      other.dead_server = chunk.server;
+      reason = fmt::format("server {} dead", view_.name_of(chunk.server));
+    }
+    other.reason = std::make_shared<const std::string>(std::move(reason));
+    found.push_back(std::move(other));
+  }
+  return found;
+}
+
 }  // namespace kintsugi::repair_manager

@@ -181,6 +181,7 @@ asio::awaitable<void> RepairManager::schedule() {
 void RepairManager::take_in() {
   // What came meanwhile and is not fetched is for the next turn.
   size_t most = kIntakePerTurn;
+  planner_.refresh();
   while (std::optional<QueueEntry> next = intake_.take(most))
     add(std::move(*next));
   if (!intake_.empty()) changed_ = true;
@@ -194,6 +195,15 @@ void RepairManager::add(QueueEntry entry) {
     return;
   }
   if (!intake_.look_up(entry)) return;
+  if (entry.kind == WorkKind::kRepair && entry.due <= runtime_.clock.now()) {
+    for (QueueEntry& other : intake_.lost_beside(entry, planner_.servers()))
+      if (!runner_.runs(other.chunk) && !queue_.contains(other.chunk)) enqueue(std::move(other));
+  }
+  enqueue(std::move(entry));
+}
+
+void RepairManager::enqueue(QueueEntry entry) {
+  const ChunkId chunk = entry.chunk;
   const TimePoint now = runtime_.clock.now();
   if (queue_.add(std::move(entry), now)) return;
   if (const uint64_t refused = refused_.count(now)) {

@@ -116,7 +116,9 @@ class RepairManager final : private SchedulerEvents {
   /// Stripes that the next turn looks at and that are not fetched.
   std::vector<StripeId> stripes_to_fetch() const;
   void take_in();
+  /// Queues a chunk that was told of, and the other lost chunks of its stripe that are due with it.
   void add(QueueEntry entry);
+  void enqueue(QueueEntry entry);
   void start_ready();
   /// Carries out what begun, and puts what failed back into the queue.
   asio::awaitable<void> run_queued(std::shared_ptr<RepairRun> run);

@@ -112,6 +112,8 @@ class FakeMetaServer {
   Status refuses_writes;              ///< what WriteExtents is answered with
   int locates = 0;                    ///< OpenRead calls
   std::vector<uint64_t> lost_leases;  ///< that sessions are told of
+  bool grants_leases = false;         ///< to whoever asks
+  std::set<uint64_t> given_back;      ///< leases
   uint64_t lose_answers = 0;          ///< of the next changes: they are carried out all the same
   /// Changes of this kind are carried out at once and answered only so much later.
   std::map<rpc::Method, Duration> answers_after;

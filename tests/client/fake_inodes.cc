@@ -33,6 +33,7 @@ Status FakeMetaServer::get_inode(const proto::GetInodeRequest& request, proto::I
   const auto found = inodes.find(request.inode());
   if (found == inodes.end()) return {Code::kStale, "no such inode"};
   *response.mutable_attributes() = found->second.attributes;
+  response.set_lease(grants_leases && request.lease());
   return {};
 }
 
@@ -193,6 +194,7 @@ Status FakeMetaServer::keep_session(const proto::KeepSessionRequest& request,
   held.insert(request.hold().begin(), request.hold().end());
   for (const uint64_t inode : request.release())
     held.erase(inode);
+  given_back.insert(request.give_back().begin(), request.give_back().end());
   response.set_tell_all(!known && !request.all());
   response.mutable_slow_servers()->Add(slow.begin(), slow.end());
   response.mutable_lost()->Add(lost_leases.begin(), lost_leases.end());

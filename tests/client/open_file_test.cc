@@ -248,6 +248,39 @@ TEST(OpenFile, WhoseLeaseWasLostIsALossAlsoIfItWasClosed) {
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
 }
 
+TEST(OpenFile, KeepsTheLeaseThatItWasGrantedAnewWhenTheFlushOfTheOneThatWasLostEnds) {
+  Rig rig(17);
+  FakeMetaServer& meta = rig.cluster.meta;
+  meta.grants_leases = true;
+  const uint64_t inode = meta.add_inode();
+  const auto open = [&] {
+    auto opened = rig.run(rig.files->open({}, inode, /*for_writing=*/true));
+    KINTSUGI_ASSERT(opened);
+    return std::move(*opened);
+  };
+  Session& session = rig.files->session();
+  auto first = open();
+  ASSERT_TRUE(session.has_lease(inode));
+  ASSERT_EQ(rig.write(*first, 0, random_bytes(50'000, 1)), Status{});
+  // Others want to see the file; what was kept back of it is answered late.
+  meta.answers_after[rpc::Method::kWriteExtents] = 3s;
+  rig.files->give_back(inode);
+  rig.cluster.simulation.run_for(1s);
+  meta.lost_leases = {inode};
+  KINTSUGI_ASSERT_OK(rig.run(session.tell({})));
+  meta.lost_leases.clear();
+  KINTSUGI_ASSERT_OK(rig.run(session.tell({})));
+  auto second = open();
+  ASSERT_TRUE(session.has_lease(inode));
+  meta.given_back.clear();
+  KINTSUGI_EXPECT_OK(rig.write(*second, 0, random_bytes(1000, 2)));
+  rig.cluster.simulation.run_for(4s);
+  EXPECT_TRUE(session.has_lease(inode));
+  EXPECT_FALSE(meta.given_back.contains(inode)) << "others may write, and what is kept back goes over that";
+  rig.close(first);
+  rig.close(second);
+}
+
 TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {
   Rig rig(4);
   const uint64_t inode = rig.cluster.meta.add_inode();

@@ -53,6 +53,31 @@ TEST(WriteLeases, OneThatIsGivenBackWhileACallAsksForItIsNotHadByThatCall) {
   EXPECT_FALSE(leases.has(kInode));
 }
 
+TEST(WriteLeases, OneThatIsLostWhileItEndsAndGrantedAnewStaysWhenThatEndIsOver) {
+  WriteLeases leases;
+  leases.took_over(kInode);
+  const uint64_t first = leases.end(kInode);
+  EXPECT_EQ(leases.end(kInode), first) << "nothing was kept back since";
+  google::protobuf::RepeatedField<uint64_t> lost;
+  lost.Add(kInode);
+  EXPECT_EQ(leases.lost(lost), std::vector<uint64_t>{kInode});
+  leases.give_back(kInode);
+  (void)leases.some_given_back(kMany);
+  leases.told_given_back();
+  {
+    const WriteLeases::Asking asking(leases);
+    leases.granted(kInode);
+  }
+  leases.end_is_over(kInode, first);
+  EXPECT_TRUE(leases.has(kInode));
+  const uint64_t second = leases.end(kInode);
+  leases.end_is_over(kInode, first);
+  EXPECT_TRUE(leases.is_ending(kInode)) << "what was kept back under the new one is not durable yet";
+  leases.end_is_over(kInode, second);
+  EXPECT_FALSE(leases.is_ending(kInode));
+  EXPECT_EQ(leases.some_given_back(kMany), std::set<uint64_t>{kInode});
+}
+
 TEST(WriteLeases, ALossThatCrossesTheWordOfTheReturnIsNoNews) {
   WriteLeases leases;
   leases.took_over(kInode);

@@ -207,15 +207,12 @@ TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
   const auto copy = server.chunks;
+  // A disk that was away comes back with what the process before had deleted.
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(10);
+  ASSERT_TRUE(server.chunks.empty());
   rig.restart();
   rig.pass(2);
-  // A disk that was away comes back with what was deleted meanwhile.
-  server.alive = false;
-  KINTSUGI_ASSERT_OK(rig.remove("/f"));
-  rig.pass(3);
-  server.chunks.clear();
-  server.alive = true;
-  rig.pass(5);
   server.chunks = copy;
   server.wants_report = true;
   rig.pass(20);
@@ -240,6 +237,25 @@ TEST(BlockReport, WhatThisProcessPlacedAndFreedIsGarbageHoweverShortlyAgoItStart
   server.wants_report = true;
   rig.pass(5);
   EXPECT_TRUE(server.chunks.empty()) << "no ticket of the process before can name them";
+}
+
+TEST(BlockReport, WhatThisProcessHadDeletedIsGarbageThoughTheOneBeforeAllocatedIt) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
+  const auto copy = server.chunks;
+  rig.restart();
+  rig.pass(2);
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(10);
+  ASSERT_TRUE(server.chunks.empty());
+  // The disk hung when it was to delete them, or was away: it has them still.
+  server.chunks = copy;
+  server.wants_report = true;
+  rig.pass(5);
+  EXPECT_TRUE(server.chunks.empty()) << "they stay until an hour after the metaserver's start";
+  EXPECT_EQ(rig.meta->stats().quarantined_chunks, 0u);
 }
 
 TEST(BlockReport, FindsTheCopyOfARepairThatTheProcessBeforeOrdered) {

@@ -95,6 +95,25 @@ TEST(Garbage, AnOrderStandsUntilTheServerHasCarriedItOut) {
   EXPECT_FALSE(Garbage::pending(*rig.store, slow.id, {StripeId{stripe.stripe_id()}, 0}));
 }
 
+TEST(Garbage, IsOrderedAgainWhenTheServerNamesItWhileItsOrderIsOut) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
+  const auto chunks = server.chunks;
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  server.deletes_later = true;
+  rig.heartbeat(server);
+  ASSERT_TRUE(server.chunks.empty());
+  // Its disk hung and kept the chunk, and answers again before the order is confirmed: the server reports once.
+  server.chunks = chunks;
+  server.wants_report = true;
+  rig.heartbeat(server);
+  server.deletes_later = false;
+  rig.pass(10);
+  EXPECT_TRUE(server.chunks.empty()) << "it stays until the next whole report, an hour later";
+  EXPECT_EQ(server.deleted.size(), 2u) << "it was ordered more often than that";
+}
+
 TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
   MetaServerOptions options;
   options.upload_ttl = 100s;

@@ -82,6 +82,39 @@ TEST(Dispatcher, MutatedRequestsAreAnsweredOrRefused) {
   EXPECT_GT(succeeded, 500u);
 }
 
+TEST(Dispatcher, WhatAListingThatDidNotReachTheKernelLookedUpIsGivenBack) {
+  runtime::ProductionRuntime runtime;
+  MemoryFileSystem file_system(runtime.runtime());
+  Dispatcher dispatcher(file_system);
+  dispatcher.agree({.minor = 40, .max_read_bytes = 1 << 20});
+  for (const char* name : {"a", "a longer name", "b"})
+    ASSERT_TRUE(run_on(runtime, file_system.make_node({}, kRootNode, name, {.mode = S_IFIFO | 0600})));
+  const size_t before = file_system.live_lookups();
+  struct {
+    fuse_in_header head{};
+    fuse_read_in read{};
+  } asked;
+  asked.head.len = sizeof asked;
+  asked.head.unique = 2;
+  asked.head.nodeid = kRootNode;
+  Request request{};
+  const auto list = [&](uint32_t opcode, uint32_t bytes) {
+    asked.head.opcode = opcode;
+    asked.read.size = bytes;
+    request.reply.clear();
+    request.granted = {};
+    KINTSUGI_ASSERT(parse_header(std::as_bytes(std::span(&asked, 1)), request) == 0);
+    EXPECT_EQ(run_on(runtime, dispatcher.serve(request)), 0);
+    const size_t looked_up = file_system.live_lookups() - before;
+    run_on(runtime, dispatcher.undo(request));
+    EXPECT_EQ(file_system.live_lookups(), before);
+    return looked_up;
+  };
+  EXPECT_EQ(list(FUSE_READDIRPLUS, 4096), 3u);
+  EXPECT_EQ(list(FUSE_READDIRPLUS, 4 * 176), 2u) << "with . and .., which are not looked up";
+  EXPECT_EQ(list(FUSE_READDIR, 4096), 0u);
+}
+
 TEST(Dispatcher, RequestsThatAreTooShortAreRefused) {
   Request request{};
   std::vector<std::byte> bytes(sizeof(fuse_in_header) - 1);

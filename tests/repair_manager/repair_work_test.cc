@@ -58,6 +58,57 @@ TEST(RepairWork, AllLostChunksOfAStripeAreRebuiltInOnePass) {
   EXPECT_EQ(cluster.manager.status().bytes_repaired(), 3u * (8 << 20));
 }
 
+TEST(RepairWork, TwoLossesThatAreToldOneAfterTheOtherAreRebuiltInOnePass) {
+  FakeCluster cluster(any_seed(), 14, {});
+  const StripeId stripe = cluster.add_stripe(0);
+  cluster.view.lost = {{stripe, 1}, {stripe, 4}};
+  cluster.manager.chunk_lost({stripe, 1}, "corrupt", /*delay_ok=*/false);
+  cluster.simulation.run_for(10ms);
+  ASSERT_EQ(cluster.calls.size(), 1u) << "the first is repaired before the second is told";
+  cluster.manager.chunk_lost({stripe, 4}, "corrupt", /*delay_ok=*/false);
+  ASSERT_TRUE(cluster.wait_until_healthy());
+  cluster.simulation.run_for(2min);
+  EXPECT_EQ(cluster.calls.size(), 1u);
+  const auto history = cluster.manager.history(10);
+  ASSERT_EQ(history.size(), 1u);
+  EXPECT_EQ(std::set(history[0].indexes().begin(), history[0].indexes().end()), (std::set<uint32_t>{1, 4}));
+  EXPECT_EQ(cluster.manager.status().done(), 2u);
+}
+
+TEST(RepairWork, TwoServersThatDieTogetherAreToldOneAfterTheOtherAndEachStripeIsRepairedOnce) {
+  FakeCluster cluster(any_seed(), 14, {.delay = 10min});
+  for (size_t i = 0; i < 4; ++i)
+    cluster.add_stripe(0);
+  const ServerId first{1}, second{2};
+  for (const ServerId server : {first, second}) {
+    cluster.servers.at(server)->crash();
+    cluster.view.all_servers.at(server).alive = false;
+  }
+  cluster.manager.server_dead(first, cluster.view.chunks_of(first), {});
+  cluster.simulation.run_for(10ms);
+  EXPECT_EQ(cluster.calls.size(), 4u) << "with one spare chunk left, no stripe waits";
+  cluster.manager.server_dead(second, cluster.view.chunks_of(second), {});
+  ASSERT_TRUE(cluster.wait_until_healthy());
+  cluster.simulation.run_for(2min);
+  EXPECT_EQ(cluster.calls.size(), 4u);
+  EXPECT_EQ(cluster.manager.status().done(), 8u);
+}
+
+TEST(RepairWork, AServerThatReturnsIsRepairedNoFurtherThoughItsDeathWasNotToldYet) {
+  FakeCluster cluster(any_seed(), 14, {.delay = 10min, .max_running = 1});
+  for (size_t i = 0; i < 4; ++i)
+    cluster.add_stripe(0);
+  const ServerId first{1}, second{2};
+  for (const ServerId server : {first, second})
+    cluster.view.all_servers.at(server).alive = false;
+  cluster.manager.server_dead(first, cluster.view.chunks_of(first), {});
+  cluster.simulation.run_for(10ms);
+  ASSERT_EQ(cluster.calls.size(), 1u) << "three wait";
+  cluster.manager.server_dead(second, cluster.view.chunks_of(second), {});
+  cluster.set_alive(second, true);
+  EXPECT_LE(cluster.manager.status().queued(), 3u) << "what is on the server that is back waits for nothing";
+}
+
 TEST(RepairWork, WhatCouldNotBeCommittedIsRepairedAgainAndTheRestIsNot) {
   FakeCluster cluster(any_seed(), 14, {});
   const StripeId stripe = cluster.add_stripe(0);

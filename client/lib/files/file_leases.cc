@@ -29,14 +29,15 @@ void FileLeases::recalled(const std::vector<uint64_t>& inodes) {
 }
 
 void FileLeases::end_leases(const std::vector<uint64_t>& inodes) {
+  std::map<uint64_t, uint64_t> ends;
   for (const uint64_t inode : inodes) {
-    shared_.session.leases().end(inode);
+    ends[inode] = shared_.session.leases().end(inode);
     shared_.names.forget(inode);
   }
-  shared_.tasks.spawn(give_back(inodes));
+  shared_.tasks.spawn(give_back(std::move(ends)));
 }
 
-asio::awaitable<void> FileLeases::give_back(std::vector<uint64_t> inodes) {
+asio::awaitable<void> FileLeases::give_back(std::map<uint64_t, uint64_t> inodes) {
   sight::Task task(shared_.context(), kGiveBack, {static_cast<double>(inodes.size())});
   // Whoever wants to see them waits for this; it is tried as long as they do.
   while (!(co_await shared_.unsent.flush(task.context())).ok()) {
@@ -45,8 +46,9 @@ asio::awaitable<void> FileLeases::give_back(std::vector<uint64_t> inodes) {
   }
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   // Those that were made in such a directory belong to it.
-  std::set<uint64_t> wanted(inodes.begin(), inodes.end());
-  wanted.insert(unleased_.begin(), unleased_.end());
+  std::set<uint64_t> wanted = unleased_;
+  for (const auto& [inode, end] : inodes)
+    wanted.insert(inode);
   for (const uint64_t inode : wanted) {
     const auto state = file(inode);
     if (!state || state->is_clean()) continue;
@@ -60,8 +62,8 @@ asio::awaitable<void> FileLeases::give_back(std::vector<uint64_t> inodes) {
     const auto state = file(inode);
     return !state || state->is_clean();
   });
-  for (const uint64_t inode : inodes)
-    shared_.session.leases().give_back(inode);
+  for (const auto& [inode, end] : inodes)
+    shared_.session.leases().end_is_over(inode, end);
   const Status told = task.finish(co_await shared_.session.tell(task.context()));
   if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
 }

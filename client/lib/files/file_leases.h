@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -38,8 +39,9 @@ class FileLeases : public LeaseUser {
  private:
   /// Null: it is not open, and clean.
   std::shared_ptr<OpenFileState> file(uint64_t inode) const;
-  /// Writes out these inodes, whose leases have ended here, and gives the leases back.
-  asio::awaitable<void> give_back(std::vector<uint64_t> inodes);
+  /// Writes out these inodes, whose leases have ended here, and gives the leases back. The values are the numbers of
+  /// these ends (WriteLeases::end()).
+  asio::awaitable<void> give_back(std::map<uint64_t, uint64_t> inodes);
   asio::awaitable<void> ask_for(uint64_t inode);
 
   FilesShared& shared_;

@@ -4,7 +4,7 @@ namespace kintsugi::client {
 
 bool WriteLeases::has_or_ends(uint64_t inode) const {
   const auto ending = ending_.find(inode);
-  return leases_.contains(inode) || (ending != ending_.end() && ending->second);
+  return leases_.contains(inode) || (ending != ending_.end() && ending->second.had);
 }
 
 void WriteLeases::granted(uint64_t inode) {
@@ -18,10 +18,17 @@ void WriteLeases::made(uint64_t inode) {
   unknown_.insert(inode);
 }
 
-void WriteLeases::end(uint64_t inode) {
+uint64_t WriteLeases::end(uint64_t inode) {
   const bool had = leases_.erase(inode) > 0;
   if (!had && asking_ > 0) ended_early_.insert(inode);
-  ending_.try_emplace(inode, had);
+  const auto [ending, is_new] = ending_.try_emplace(inode, Ending{had, last_end_ + 1});
+  if (is_new) ++last_end_;
+  return ending->second.number;
+}
+
+void WriteLeases::end_is_over(uint64_t inode, uint64_t number) {
+  const auto ending = ending_.find(inode);
+  if (ending != ending_.end() && ending->second.number == number) give_back(inode);
 }
 
 void WriteLeases::give_back(uint64_t inode) {
@@ -51,7 +58,7 @@ const std::set<uint64_t>& WriteLeases::some_given_back(size_t most) {
 
 std::deque<uint64_t> WriteLeases::all() const {
   std::deque<uint64_t> all(leases_.begin(), leases_.end());
-  for (const auto& [inode, had] : ending_)
+  for (const auto& [inode, ending] : ending_)
     all.push_back(inode);
   return all;
 }

@@ -48,8 +48,12 @@ class WriteLeases {
   void took_over(uint64_t inode) { leases_.insert(inode); }
 
   // ---- how one goes
-  /// From here on nothing more is kept back; give_back() follows once what was is durable.
-  void end(uint64_t inode);
+  /// From here on nothing more is kept back; end_is_over() follows once what was is durable. Returns the number of this
+  /// end.
+  uint64_t end(uint64_t inode);
+  /// What was kept back before that end() is durable: the lease is given back, unless it has gone some other way since
+  /// then. It may have been lost meanwhile, and granted anew.
+  void end_is_over(uint64_t inode, uint64_t number);
   /// The metaserver hears of it with the session's next word.
   void give_back(uint64_t inode);
   /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows.
@@ -71,8 +75,12 @@ class WriteLeases {
 
  private:
   std::set<uint64_t> leases_;
-  std::map<uint64_t, bool>
-      ending_;  ///< given back soon; the value tells whether this session was known to have it
+  struct Ending {
+    bool had;         ///< this session was known to have it
+    uint64_t number;  ///< see end()
+  };
+  std::map<uint64_t, Ending> ending_;  ///< given back soon
+  uint64_t last_end_ = 0;
   std::set<uint64_t> unknown_;  ///< leases of inodes that the metaserver has not heard of
   size_t asking_ = 0;
   std::set<uint64_t> ended_early_;      ///< recalled or given back while `asking_`

@@ -57,6 +57,18 @@ fuse_entry_out to_fuse(const Entry& from) {
   return to;
 }
 
+void for_each_listed(std::string_view bytes, const std::function<void(NodeId)>& visit) {
+  while (!bytes.empty()) {
+    fuse_entry_out entry;
+    fuse_dirent head;
+    KINTSUGI_ASSERT(bytes.size() >= FUSE_NAME_OFFSET_DIRENTPLUS);
+    std::memcpy(&entry, bytes.data(), sizeof entry);
+    std::memcpy(&head, bytes.data() + sizeof entry, FUSE_NAME_OFFSET);
+    if (entry.nodeid != 0) visit(entry.nodeid);
+    bytes.remove_prefix(FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET_DIRENTPLUS + head.namelen));
+  }
+}
+
 DirectoryBuffer::DirectoryBuffer(std::string& bytes, size_t limit, bool plus)
     : bytes_(bytes), limit_(limit), plus_(plus) {
   bytes_.clear();

@@ -1,7 +1,9 @@
 /// Packs the entries of a directory as the kernel wants them.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/protocol.h"
@@ -10,6 +12,9 @@ namespace kintsugi::mount {
 
 fuse_attr to_fuse(const Attributes& attributes);
 fuse_entry_out to_fuse(const Entry& entry);
+
+/// Visits the nodes that count as looked up by a listing "plus", which DirectoryBuffer packed into `bytes`.
+void for_each_listed(std::string_view bytes, const std::function<void(NodeId)>& visit);
 
 class DirectoryBuffer final : public DirectoryListing {
  public:

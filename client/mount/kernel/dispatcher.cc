@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/mount/kernel/directory_buffer.h"
+
 namespace kintsugi::mount {
 
 asio::awaitable<int> Dispatcher::serve(Request& request) {
@@ -17,7 +19,9 @@ asio::awaitable<void> Dispatcher::undo(Request& request) {
     const ReleaseRequest release{.handle = granted.handle};
     (void)co_await served_.file_system.release(request.caller, granted.opened_node, release);
   }
-  if (granted.node != 0) served_.file_system.forget(granted.node, 1);
+  const auto forget_one = [this](NodeId node) { served_.file_system.forget(node, 1); };
+  if (granted.node != 0) forget_one(granted.node);
+  if (granted.listed) for_each_listed(request.reply.text, forget_one);
 }
 
 void Dispatcher::forget(const Request& request) {

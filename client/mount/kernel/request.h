@@ -44,7 +44,8 @@ struct Reply {
 
 /// What the kernel was given and will give back: undone when the answer did not reach it.
 struct Granted {
-  NodeId node = 0;  ///< It counts as looked up once.
+  NodeId node = 0;      ///< It counts as looked up once.
+  bool listed = false;  ///< So does each node that the answer lists (for_each_listed()).
   bool opened = false;
   bool directory = false;
   NodeId opened_node = 0;

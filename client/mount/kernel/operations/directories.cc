@@ -19,6 +19,7 @@ asio::awaitable<int> list(const Served& served, Request& request, Arguments in, 
   DirectoryBuffer listing(request.reply.text, std::min(head.size, kMaxListingBytes), plus);
   const Status status = co_await served.file_system.read_directory(request.caller, request.node, head.fh,
                                                                    head.offset, plus, listing);
+  request.granted.listed = plus;
   // What was packed before an error is good, and the error comes again when the rest is asked for.
   if (!status.ok() && request.reply.text.empty()) co_return errno_of(status);
   co_return 0;
