@@ -69,10 +69,6 @@ asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> ou
                                    std::move(freed));
 }
 
-std::function<bool(InodeId)> InodeService::held() const {
-  return [this](InodeId inode) { return clients_.sessions.held(inode); };
-}
-
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place directory, names_.places.of(InodeId{request.parent()}));
   KINTSUGI_ASSIGN(const Place found,

@@ -44,7 +44,9 @@ class InodeService {
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});
   /// Says whether somebody may have an inode open.
-  std::function<bool(InodeId)> held() const;
+  std::function<bool(InodeId)> held() const {
+    return [this](InodeId inode) { return clients_.sessions.held(inode); };
+  }
   /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is
   /// to be cut off.
   asio::awaitable<Status> settle(InodeId file, uint64_t session, Cuts* cuts);

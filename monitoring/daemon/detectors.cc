@@ -2,8 +2,8 @@
 
 #include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/behaviour_detector.h"
-#include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/gray_detector.h"
+#include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
 #include "monitoring/progress/engine.h"

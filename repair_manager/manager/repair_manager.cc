@@ -181,7 +181,7 @@ asio::awaitable<void> RepairManager::schedule() {
 void RepairManager::take_in() {
   // What came meanwhile and is not fetched is for the next turn.
   size_t most = kIntakePerTurn;
-  planner_.refresh();
+  if (!intake_.empty()) planner_.refresh();
   while (std::optional<QueueEntry> next = intake_.take(most))
     add(std::move(*next));
   if (!intake_.empty()) changed_ = true;

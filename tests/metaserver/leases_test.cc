@@ -113,7 +113,8 @@ TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItH
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kWriter)) << "another has written since";
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kWriter))
+      << "another has written since";
   // Once it knows, it is believed again.
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
   EXPECT_FALSE(rig.meta->state().clients.sessions.has_lost(kWriter));

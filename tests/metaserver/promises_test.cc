@@ -227,7 +227,8 @@ TEST(Promises, ASessionThatAnEarlierProcessToldLaterNumbersHearsOfChanges) {
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(ended);
   proto::AwaitRecallsResponse news;
-  EXPECT_TRUE(rig.meta->state().clients.promises.tell(kReader, UINT64_MAX, news)) << "that one's clock was ahead";
+  EXPECT_TRUE(rig.meta->state().clients.promises.tell(kReader, UINT64_MAX, news))
+      << "that one's clock was ahead";
   EXPECT_EQ(news.changed_size(), 1);
   rig.simulation.run_for(2s);
   EXPECT_TRUE(ended);

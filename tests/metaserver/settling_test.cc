@@ -273,7 +273,8 @@ TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kLast)) << "another had it since, and wrote";
+  EXPECT_FALSE(rig.meta->state().clients.leases.owns(InodeId{rig.inode}, kLast))
+      << "another had it since, and wrote";
 }
 
 }  // namespace
