@@ -7,7 +7,6 @@
 #include "metaserver/service/lease_grants.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
-#include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
 
