@@ -1,9 +1,19 @@
 #include "chunkserver/service/peer_check.h"
 
+#include <memory>
+#include <optional>
+
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
 
 namespace kintsugi::chunkserver {
+namespace {
+
+asio::awaitable<void> stop_client(std::shared_ptr<rpc::Client> client) {
+  co_await client->stop();
+}
+
+}  // namespace
 
 asio::awaitable<void> PeerCheck::stop() {
   tasks_.request_stop();
@@ -29,21 +39,24 @@ asio::awaitable<void> PeerCheck::run() {
 
 asio::awaitable<sight::PeerCheckOutcome> PeerCheck::ask(runtime::Endpoint peer) {
   using enum sight::PeerCheckOutcome;
-  rpc::Client client(runtime_, secret_, {.dial_limit = kLimit});
-  const auto stopped = tasks_.on_stop([&] { tasks_.spawn(client.stop()); });
+  // Shared, for the task that breaks off its calls may begin when they have ended.
+  const auto client =
+      std::make_shared<rpc::Client>(runtime_, secret_, rpc::ClientLimits{.dial_limit = kLimit});
+  auto stopped = std::make_optional(tasks_.on_stop([&] { tasks_.spawn(stop_client(client)); }));
   proto::PingRequest request;
   const auto answered = [&]() -> asio::awaitable<bool> {
     Context
         context;  // without a recorder: the check is no work of the server, and its waits are nobody's evidence
     context.deadline = runtime_.clock.now() + kLimit;
     proto::PingResponse response;
-    const Status status = co_await client.call(context, peer, rpc::Method::kPing, request, response);
+    const Status status = co_await client->call(context, peer, rpc::Method::kPing, request, response);
     co_return status.ok();
   };
   const bool hears = co_await answered();
   request.set_padding(std::string(kLongBytes, '\0'));
   const bool hears_all = hears && co_await answered();
-  co_await client.stop();
+  stopped.reset();
+  co_await client->stop();
   co_return hears_all ? kAnswered : hears ? kCut : kUnconnected;
 }
 

@@ -1,6 +1,7 @@
 #include "client/cli/transfer.h"
 
 #include <filesystem>
+#include <set>
 
 #include <boost/asio/thread_pool.hpp>
 #include <unistd.h>
@@ -229,6 +230,11 @@ Status get(Session& session, client::BlockingClient& client, const std::vector<s
     return {Code::kNotDirectory,
             fmt::format("{} is not a directory, but there are several sources", destination)};
   }
+  std::set<std::string> names;
+  for (const std::string& source : sources)
+    if (!names.insert(base_name(trimmed(source))).second)
+      return {Code::kInvalidArgument,
+              fmt::format("two sources would become {}/{}", destination, base_name(trimmed(source)))};
   TransferPlan plan;
   const TransferPlan::Complain complain = [&](Code code, std::string_view what) {
     session.complain(code, what);

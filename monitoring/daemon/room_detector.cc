@@ -9,6 +9,8 @@ std::vector<proto::Verdict> RoomDetector::examine(const model::Snapshot& snapsho
   std::map<std::string, TimePoint> before = std::move(since_);
   since_.clear();
   std::vector<proto::Verdict> found;
+  // What a metaserver said that does not answer any more may be over.
+  if (said.unanswered && *said.unanswered > kUnanswered) return found;
   for (proto::Verdict& verdict : proto::no_room(said.servers_room, said.metadata_room)) {
     const auto known = before.find(verdict.server());
     const TimePoint since = known == before.end() ? snapshot.taken : known->second;

@@ -13,6 +13,8 @@ class RoomDetector final : public Detector {
  public:
   /// Heartbeats of servers that make room at this moment may be on their way.
   static constexpr Duration kLasts = std::chrono::seconds(2);
+  /// A metaserver that has not answered for so long is another detector's matter.
+  static constexpr Duration kUnanswered = std::chrono::seconds(4);
 
   std::string_view name() const override { return "room"; }
   std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;

@@ -8,21 +8,23 @@ namespace kintsugi::gray {
 
 void StallWatch::look(const std::vector<Disk>& disks, TimePoint now) {
   std::map<std::pair<uint64_t, std::string>, Known> known;
-  std::vector<size_t> times;
+  std::map<std::string, std::vector<size_t>> times;  // by kind of process: a metaserver's disk has other work
   for (const Disk& disk : disks) {
     const std::pair key{disk.process, disk.name};
     const auto before = known_.find(key);
     Known& one = known[key] = before == known_.end() ? Known{} : std::move(before->second);
     one.last = disk;
     one.growth.add(disk.at, disk.stalls);
-    times.push_back(one.growth.times());
+    times[disk.process_kind].push_back(one.growth.times());
   }
   known_ = std::move(known);
-  std::ranges::sort(times);
-  // One of them may be the disk itself, which is among the most.
-  const bool others_do_not =
-      times.size() > settings_.least_peers && times[(times.size() - 1) / 2] <= settings_.of_peers;
+  for (auto& [kind, all] : times)
+    std::ranges::sort(all);
   for (auto& [key, one] : known_) {
+    const std::vector<size_t>& all = times[one.last.process_kind];
+    // One of them may be the disk itself, which is among the most.
+    const bool others_do_not =
+        all.size() > settings_.least_peers && all[(all.size() - 1) / 2] <= settings_.of_peers;
     const size_t stalled = one.growth.times();
     const bool stalls = stalled >= (one.stalls ? 1 : settings_.times) && others_do_not;
     if (stalls && !one.stalls) one.since = now;

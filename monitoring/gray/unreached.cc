@@ -12,12 +12,14 @@ void UnreachedWatch::look(const std::vector<Checks>& totals, TimePoint now) {
     pair.unconnected.add(total.at, total.unconnected);
     pair.cut.add(total.at, total.cut);
   }
-  const TimePoint from = now - settings_.over;
-  std::map<std::string, Alarm> alarms;
-  for (auto& [address, callers] : pairs_) {
+  for (auto& [address, callers] : pairs_)
     std::erase_if(callers,
                   [&](const auto& one) { return now - one.second.checks.latest() > RecentGrowth::kWindow; });
-    Alarm alarm = sum(callers, from);
+  const TimePoint from = now - settings_.over;
+  const std::set<uint64_t> cut_off = cut_off_callers(from);
+  std::map<std::string, Alarm> alarms;
+  for (const auto& [address, callers] : pairs_) {
+    Alarm alarm = sum(callers, from, cut_off);
     const auto before = alarms_.find(address);
     const double share =
         alarm.checks == 0 ? 0 : static_cast<double>(alarm.failed) / static_cast<double>(alarm.checks);
@@ -32,9 +34,27 @@ void UnreachedWatch::look(const std::vector<Checks>& totals, TimePoint now) {
   std::erase_if(pairs_, [](const auto& one) { return one.second.empty(); });
 }
 
-UnreachedWatch::Alarm UnreachedWatch::sum(const std::map<uint64_t, Pair>& callers, TimePoint from) const {
+std::set<uint64_t> UnreachedWatch::cut_off_callers(TimePoint from) const {
+  std::map<uint64_t, std::pair<size_t, size_t>> addresses;  // that it could not reach, and all that it asked
+  for (const auto& [address, callers] : pairs_) {
+    for (const auto& [process, pair] : callers) {
+      if (pair.checks.grown(from) == 0) continue;
+      auto& [failed, asked] = addresses[process];
+      failed += pair.unconnected.grown(from) + pair.cut.grown(from) > 0 ? 1 : 0;
+      ++asked;
+    }
+  }
+  std::set<uint64_t> cut_off;
+  for (const auto& [process, counts] : addresses)
+    if (2 * counts.first > counts.second) cut_off.insert(process);
+  return cut_off;
+}
+
+UnreachedWatch::Alarm UnreachedWatch::sum(const std::map<uint64_t, Pair>& callers, TimePoint from,
+                                          const std::set<uint64_t>& without) const {
   Alarm alarm;
   for (const auto& [process, pair] : callers) {
+    if (without.contains(process)) continue;
     const uint64_t unconnected = pair.unconnected.grown(from), failed = unconnected + pair.cut.grown(from);
     alarm.checks += pair.checks.grown(from);
     alarm.unconnected += unconnected;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ class UnreachedWatch {
     uint64_t checks = 0, failed = 0, unconnected = 0;
     std::vector<std::string> callers;  ///< whose checks failed
   };
-  Alarm sum(const std::map<uint64_t, Pair>& callers, TimePoint from) const;
+  /// Callers that did not reach most of those whom they asked: it may be their own network.
+  std::set<uint64_t> cut_off_callers(TimePoint from) const;
+  Alarm sum(const std::map<uint64_t, Pair>& callers, TimePoint from, const std::set<uint64_t>& without) const;
 
   UnreachedSettings settings_;
   std::map<std::string, std::map<uint64_t, Pair>> pairs_;  ///< key: address; then the caller's process

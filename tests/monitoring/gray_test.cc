@@ -217,6 +217,17 @@ TEST(Unreached, LongMessagesThatVanishAreToldFromConnectionsThatDo) {
   EXPECT_EQ(found[0].region(), "long messages");
 }
 
+TEST(Unreached, TwoCallersThatReachNobodyAccuseNobody) {
+  using Outcome = Servers::Outcome;
+  Servers servers;
+  for (int i = 0; i < 60; ++i) {
+    servers.seconds(2, [](uint64_t from, uint64_t) {
+      return from == 5 || from == 6 ? Outcome::kUnconnected : Outcome::kAnswered;
+    });
+    EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
+  }
+}
+
 TEST(Unreached, ACallerThatReachesNobodyAccusesNobody) {
   using Outcome = Servers::Outcome;
   Servers servers;

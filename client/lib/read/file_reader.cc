@@ -57,6 +57,7 @@ asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t end, Page& 
   page.extents = std::move(*extents);
   page.end = answer.more() && !page.extents.empty() ? page.extents.back().end() : end;
   page.file_bytes = answer.attributes().size();
+  page.modified_ns = answer.attributes().modified_ns();
   if (page.end <= offset) co_return changed();
   co_return Status{};
 }
@@ -121,14 +122,27 @@ asio::awaitable<Status> FileReader::read_again(Piece& failed) {
     if (!co_await may_try_again(*failed.result, attempt)) break;
     Page page;
     KINTSUGI_CO_TRY(co_await locate(begin, end, page));
-    if (page.extents.empty() || page.end < end || page.file_bytes < end) co_return changed();
+    // What was written anew since must not be mixed with what was read before. A compaction leaves the time as it is.
+    const bool is_older = page.modified_ns != attributes_.modified_ns();
+    if (is_older || page.extents.empty() || page.end < end || page.file_bytes < end) co_return changed();
     std::erase_if(page.extents,
                   [=](const auto& extent) { return extent.end() <= begin || extent.offset >= end; });
     Lease lease = failed.read->take_lease();
     failed.read = std::make_unique<RangeRead>(resources_, context_, begin, end, std::move(page.extents));
+    if (const size_t needed = failed.read->buffers_needed(); lease.count() < needed) {
+      // It lies otherwise now. Not waited for: others that wait may have the rest of the memory.
+      lease = {};
+      lease = resources_.memory.try_reserve(needed);
+      if (lease.count() < needed) {
+        failed.result = Status{Code::kUnavailable, "no memory to read it at its new place"};
+        continue;
+      }
+    }
     const runtime::Wait wait(context_, runtime::WaitKind::kJoin);
     failed.result = co_await failed.read->run(std::move(lease));
-    if (failed.result->ok()) co_return Status{};
+    if (!failed.result->ok()) continue;
+    page_.end = std::min(page_.end, planned_);  // the rest of it may have moved, too
+    co_return Status{};
   }
   if (resources_.background.stopping()) co_return Status{Code::kCancelled, "the client is stopping"};
   co_return failed.result->with_context(file_.name());

@@ -114,19 +114,26 @@ void RangeRead::plan_windows(Run& run) {
 
 asio::awaitable<Status> RangeRead::run(Lease lease) {
   lease_ = std::move(lease);
+  const Status too_little{Code::kLimitExceeded, "no memory for it yet"};
   if (windows_.size() == 1 && !windows_.front()->stripe->is_inline()) {
-    co_await read_part(windows_.front().get(), std::move(lease_));
+    if (lease_.count() < least_buffers_)
+      windows_.front()->status = too_little;
+    else
+      co_await read_part(windows_.front().get(), std::move(lease_));
   } else {
     for (const auto& part : windows_) {
       if (part->small || part->stripe->is_inline()) continue;
       const size_t buffers = WindowReader::least_buffers(part->window);
       if (lease_.count() < buffers + (small_.empty() ? 0 : 1)) {
         // More than there is memory at all, with a code of many chunks: one after the other.
-        part->status = {Code::kLimitExceeded, "no memory for it yet"};
+        part->status = too_little;
         continue;
       }
       tasks_.spawn(read_part(part.get(), lease_.split(buffers)));
     }
+    if (lease_.count() == 0)
+      for (Part* const part : small_)
+        part->status = too_little;
     size_t next = 0;
     for (size_t i = std::min({small_.size(), kSmallAtOnce, lease_.count()}); i > 0; --i)
       tasks_.spawn(read_small_parts(&next));

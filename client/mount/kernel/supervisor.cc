@@ -190,9 +190,10 @@ bool Supervisor::start_child() {
   close_if_open(control_);
   control_ = control[0];
   // It outlives the child only while the kernel holds it, and is nobody's to wait for: SIGCHLD reaps it.
-  if (child > 0) start_notifier(notifier[0]);
+  const bool has_notifier = child > 0 && start_notifier(notifier[0]) > 0;
   ::close(notifier[0]);
-  if (child < 0) return false;
+  if (child > 0 && !has_notifier) ::kill(child, SIGKILL);  // it would end by itself without one
+  if (child < 0 || !has_notifier) return false;
   child_ = child;
   return true;
 }
