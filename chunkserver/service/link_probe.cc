@@ -76,8 +76,7 @@ Duration LinkProber::next_pause(bool ok) {
   Duration pause = ok ? kInterval : kRetryInterval;
   if (done_ < kFirstProbes) pause = kFirstInterval;
   // Three quarters to five quarters of the pause, so that servers that started together drift apart.
-  const double jitter = static_cast<double>(runtime_.random.next() >> 11) * 0x1p-53;
-  return std::chrono::duration_cast<Duration>(pause * (0.75 + 0.5 * jitter));
+  return std::chrono::duration_cast<Duration>(pause * (0.75 + 0.5 * runtime_.random.fraction()));
 }
 
 asio::awaitable<void> LinkProber::run() {

@@ -20,8 +20,8 @@ class PeerCheck {
   /// The long message, which needs many packets each way.
   static constexpr size_t kLongBytes = 64 << 10;
 
-  /// References outlive it. The peers are those that heartbeats are told of; what came of it is counted by the
-  /// recorder, which reports it to the monitor.
+  /// References outlive it. The peers are those that heartbeats are told of; what came of it is noted by the
+  /// recorder, and reported to the monitor.
   PeerCheck(const runtime::Runtime& runtime, rpc::Secret secret, sight::Recorder& recorder,
             const Heartbeat& heartbeat)
       : runtime_(runtime), secret_(secret), recorder_(recorder), heartbeat_(heartbeat), tasks_(runtime) {}
@@ -31,7 +31,7 @@ class PeerCheck {
 
  private:
   asio::awaitable<void> run();
-  asio::awaitable<sight::PeerCheckOutcome> ask(runtime::Endpoint peer);
+  asio::awaitable<proto::SightCheck::Outcome> ask(runtime::Endpoint peer);
 
   const runtime::Runtime& runtime_;
   const rpc::Secret secret_;

@@ -1,7 +1,6 @@
 #include "client/cli/format.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -10,16 +9,6 @@
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
-
-std::string human_bytes(uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  static constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  size_t unit = 0;
-  for (value /= 1024; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
-    value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 std::string counted(uint64_t count, std::string_view one, std::string_view many) {
   if (count == 1) return fmt::format("1 {}", one);

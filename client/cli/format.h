@@ -7,11 +7,11 @@
 
 #include "client/cli/json.h"
 #include "client/cli/servers.h"
+#include "common/base/human_bytes.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::cli {
 
-std::string human_bytes(uint64_t bytes);  ///< "384.0 MiB"
 std::string counted(uint64_t count, std::string_view one,
                     std::string_view many = "");             ///< "1 file", "2 files"
 std::string rate_text(uint64_t bytes, double seconds);       ///< "0.84 s, at 1.19 GiB/s"

@@ -14,6 +14,8 @@ class Random {
   /// Bytes fit for nonces and secrets (in production, from the kernel).
   virtual void fill(std::span<std::byte> out) = 0;
 
+  /// Uniform in [0, 1).
+  double fraction() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   /// Uniform in [0, bound). REQUIRES: bound > 0.
   uint64_t below(uint64_t bound) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);

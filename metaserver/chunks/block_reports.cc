@@ -186,7 +186,7 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Rep
   }
   // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
   // cannot be sealed any more (Uploads::open), and from here on seal() finds the garbage key as well.
-  // What was ordered to be deleted as garbage before, and is here again since its disk hung, is garbage still.
+  // A chunk that was ordered to be deleted as garbage, and is here again since its disk hung, is garbage still.
   const bool was_deleted = garbage_.deleted_as_orphan(server, chunk);
   if (!was_deleted && allocations_.protects(chunk.stripe)) {
     report.too_early = report.too_early || !allocations_.settled();

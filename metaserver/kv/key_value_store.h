@@ -53,7 +53,7 @@ class ReadView {
                     const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
 };
 
-/// What is free is UINT64_MAX where there is no limit.
+/// A value is UINT64_MAX where the file system has no limit.
 struct StoreSpace {
   uint64_t total_bytes = 0;  ///< 0: unknown
   uint64_t free_bytes = UINT64_MAX;

@@ -1,4 +1,4 @@
-/// What the metaserver knows of the servers of its cluster and of the chunks on them.
+/// The servers of the cluster and the chunks on them, as the metaserver knows them.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ struct ClusterParts {
   void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
 
   proto::ServerState state_of(const ServerRecord& server) const;
-  /// What is known of all stripes, and the servers that have yet to say which chunks they have.
+  /// Counts stripes that lack chunks, and names the servers that have yet to say which chunks they have.
   proto::StripeHealth stripe_health() const;
   std::vector<proto::ServerName> servers_not_reported() const;
   std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown

@@ -1,4 +1,4 @@
-/// Whether the disk of the metadata takes more.
+/// Tells whether the disk of the metadata takes more.
 #pragma once
 
 #include <optional>

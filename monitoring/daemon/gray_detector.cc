@@ -23,32 +23,19 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
     const proto::SightReport& last = view->last();
     // What applications do is their business.
     if (last.last() || last.kind() == "client" || last.kind() == "mount") continue;
-    processes.push_back({.process = view->process(),
-                         .server_id = last.server_id(),
-                         .server = view->display(),
-                         .process_kind = last.kind(),
-                         .machine = shares_.machine_of(view->process()),
+    const gray::Party who{view->process(), last.server_id(), view->display(), last.kind()};
+    processes.push_back({.who = who,
+                         .machine = shares_.machine_of(who.process),
                          .stood_still_ns = last.system().stood_still_ns(),
-                         .delayed = shares_.since(view->process(), snapshot.taken - kOver).delayed,
+                         .delayed = shares_.since(who.process, snapshot.taken - kOver).delayed,
                          .at = view->arrived()});
-    for (const proto::SightDevice& device : last.devices()) {
+    for (const proto::SightDevice& device : last.devices())
       if (!device.peer())
-        disks.push_back({.process = view->process(),
-                         .server_id = last.server_id(),
-                         .server = view->display(),
-                         .process_kind = last.kind(),
-                         .name = device.name(),
-                         .stalls = device.stalls(),
-                         .at = view->arrived()});
-      else if (device.checks() > 0)
-        checks.push_back({.process = view->process(),
-                          .caller = view->display(),
-                          .of_address = device.name(),
-                          .checks = device.checks(),
-                          .unconnected = device.checks_unconnected(),
-                          .cut = device.checks_cut(),
-                          .at = view->arrived()});
-    }
+        disks.push_back({.of = who, .name = device.name(), .stalls = device.stalls(), .at = view->arrived()});
+    if (last.checks_size() > 0)
+      checks.push_back({.process = who.process,
+                        .caller = who.name,
+                        .latest = {last.checks().begin(), last.checks().end()}});
   }
   pauses_.look(processes, snapshot.taken);
   stalls_.look(disks, snapshot.taken);

@@ -9,8 +9,8 @@ namespace kintsugi::gray {
 void PauseWatch::look(const std::vector<Pausing>& processes, TimePoint now) {
   std::map<uint64_t, Known> known;
   for (const Pausing& process : processes) {
-    const auto before = known_.find(process.process);
-    Known& one = known[process.process] = before == known_.end() ? Known{} : std::move(before->second);
+    const auto before = known_.find(process.who.process);
+    Known& one = known[process.who.process] = before == known_.end() ? Known{} : std::move(before->second);
     one.last = process;
     one.growth.add(process.at, process.stood_still_ns);
     const TimePoint from = now - settings_.over;
@@ -38,15 +38,8 @@ std::vector<proto::Verdict> PauseWatch::alarms(TimePoint now) const {
     const auto& [pausing, all] = machines[one.last.machine];
     const bool is_machine =
         all > 1 && static_cast<double>(pausing) > settings_.crowd * static_cast<double>(all);
-    proto::Verdict verdict;
-    verdict.set_kind(proto::Verdict::PAUSES);
-    verdict.set_server(one.last.server);
-    verdict.set_server_id(one.last.server_id);
-    verdict.set_process(one.last.process);
-    verdict.set_process_kind(one.last.process_kind);
-    verdict.set_since_ns(static_cast<uint64_t>((now - one.since).count()));
-    verdict.set_confidence(is_machine ? proto::Verdict::LIKELY : proto::Verdict::CERTAIN);
-    verdict.set_probability(is_machine ? 0.95 : 0.995);
+    proto::Verdict verdict = gray::pauses(one.last.who, now - one.since,
+                                          is_machine ? proto::Verdict::LIKELY : proto::Verdict::CERTAIN);
     verdict.set_factor(1 / std::clamp(1 - one.share, 0.05, 1.0));
     verdict.add_why(fmt::format("by its own clock it stood still for {:.0f} % of the last {:.0f} s",
                                 100 * one.share, to_seconds(settings_.over)));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/proto/sight.pb.h"
+#include "monitoring/gray/party.h"
 #include "monitoring/gray/recent_growth.h"
 
 namespace kintsugi::gray {
@@ -21,8 +21,8 @@ struct PauseSettings {
 };
 
 struct Pausing {
-  uint64_t process = 0, server_id = 0;
-  std::string server, process_kind, machine;
+  Party who;
+  std::string machine;
   uint64_t stood_still_ns = 0;  ///< total
   double delayed =
       0;  ///< share of the last `over` in which it waited for a processor: so much explains why it is late

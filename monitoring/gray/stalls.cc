@@ -10,18 +10,18 @@ void StallWatch::look(const std::vector<Disk>& disks, TimePoint now) {
   std::map<std::pair<uint64_t, std::string>, Known> known;
   std::map<std::string, std::vector<size_t>> times;  // by kind of process: a metaserver's disk has other work
   for (const Disk& disk : disks) {
-    const std::pair key{disk.process, disk.name};
+    const std::pair key{disk.of.process, disk.name};
     const auto before = known_.find(key);
     Known& one = known[key] = before == known_.end() ? Known{} : std::move(before->second);
     one.last = disk;
     one.growth.add(disk.at, disk.stalls);
-    times[disk.process_kind].push_back(one.growth.times());
+    times[disk.of.kind].push_back(one.growth.times());
   }
   known_ = std::move(known);
   for (auto& [kind, all] : times)
     std::ranges::sort(all);
   for (auto& [key, one] : known_) {
-    const std::vector<size_t>& all = times[one.last.process_kind];
+    const std::vector<size_t>& all = times[one.last.of.kind];
     // One of them may be the disk itself, which is among the most.
     const bool others_do_not =
         all.size() > settings_.least_peers && all[(all.size() - 1) / 2] <= settings_.of_peers;
@@ -36,16 +36,8 @@ std::vector<proto::Verdict> StallWatch::alarms(TimePoint now) const {
   std::vector<proto::Verdict> found;
   for (const auto& [key, one] : known_) {
     if (!one.stalls) continue;
-    proto::Verdict verdict;
-    verdict.set_kind(proto::Verdict::PAUSES);
-    verdict.set_server(one.last.server);
-    verdict.set_server_id(one.last.server_id);
-    verdict.set_process(one.last.process);
-    verdict.set_process_kind(one.last.process_kind);
+    proto::Verdict verdict = pauses(one.last.of, now - one.since, proto::Verdict::LIKELY);
     verdict.set_device(one.last.name);
-    verdict.set_since_ns(static_cast<uint64_t>((now - one.since).count()));
-    verdict.set_confidence(proto::Verdict::LIKELY);
-    verdict.set_probability(0.95);
     verdict.add_why(
         fmt::format("in the last minute {} stalls: requests to it took half a second or longer, "
                     "while most other disks had none",

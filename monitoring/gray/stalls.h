@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/proto/sight.pb.h"
+#include "monitoring/gray/party.h"
 #include "monitoring/gray/recent_growth.h"
 
 namespace kintsugi::gray {
@@ -19,8 +19,8 @@ struct StallSettings {
 };
 
 struct Disk {
-  uint64_t process = 0, server_id = 0;
-  std::string server, process_kind, name;
+  Party of;
+  std::string name;
   uint64_t stalls = 0;  ///< total of the process
   TimePoint at{};       ///< when this was reported
 };

@@ -4,64 +4,68 @@
 
 namespace kintsugi::gray {
 
-void UnreachedWatch::look(const std::vector<Checks>& totals, TimePoint now) {
-  for (const Checks& total : totals) {
-    Pair& pair = pairs_[total.of_address][total.process];
-    pair.caller = total.caller;
-    pair.checks.add(total.at, total.checks);
-    pair.unconnected.add(total.at, total.unconnected);
-    pair.cut.add(total.at, total.cut);
-  }
-  for (auto& [address, callers] : pairs_)
-    std::erase_if(callers,
-                  [&](const auto& one) { return now - one.second.checks.latest() > RecentGrowth::kWindow; });
-  const TimePoint from = now - settings_.over;
-  const std::set<uint64_t> cut_off = cut_off_callers(from);
-  std::map<std::string, Alarm> alarms;
-  for (const auto& [address, callers] : pairs_) {
-    Alarm alarm = sum(callers, from, cut_off);
-    const auto before = alarms_.find(address);
-    const double share =
-        alarm.checks == 0 ? 0 : static_cast<double>(alarm.failed) / static_cast<double>(alarm.checks);
-    const bool begins = alarm.failed >= settings_.failed && alarm.callers.size() >= settings_.callers &&
-                        share >= settings_.share;
-    const bool stands = before != alarms_.end() && alarm.failed > 0 && share >= settings_.clear;
-    if (!begins && !stands) continue;
+void UnreachedWatch::look(const std::vector<Checks>& checks, TimePoint now) {
+  take(checks, now);
+  while (!events_.empty() && now - events_.front().at > settings_.over)
+    events_.pop_front();
+  std::map<std::string, Alarm> alarms = sum(cut_off_callers());
+  std::erase_if(alarms, [&](const auto& one) { return !is_alarm(one.second, alarms_.contains(one.first)); });
+  for (auto& [peer, alarm] : alarms) {
+    const auto before = alarms_.find(peer);
     alarm.since = before == alarms_.end() ? now : before->second.since;
-    alarms.emplace(address, std::move(alarm));
   }
   alarms_ = std::move(alarms);
-  std::erase_if(pairs_, [](const auto& one) { return one.second.empty(); });
 }
 
-std::set<uint64_t> UnreachedWatch::cut_off_callers(TimePoint from) const {
-  std::map<uint64_t, std::pair<size_t, size_t>> addresses;  // that it could not reach, and all that it asked
-  for (const auto& [address, callers] : pairs_) {
-    for (const auto& [process, pair] : callers) {
-      if (pair.checks.grown(from) == 0) continue;
-      auto& [failed, asked] = addresses[process];
-      failed += pair.unconnected.grown(from) + pair.cut.grown(from) > 0 ? 1 : 0;
-      ++asked;
+void UnreachedWatch::take(const std::vector<Checks>& checks, TimePoint now) {
+  std::map<uint64_t, uint64_t> told;
+  for (const Checks& of : checks) {
+    const auto before = told_.find(of.process);
+    uint64_t& last = told[of.process] = before == told_.end() ? 0 : before->second;
+    for (const proto::SightCheck& check : of.latest) {
+      if (check.number() <= last) continue;
+      last = check.number();
+      events_.push_back({now, of.process, of.caller, check.peer(), check.outcome()});
     }
   }
+  told_ = std::move(told);
+}
+
+std::set<uint64_t> UnreachedWatch::cut_off_callers() const {
+  struct Asked {
+    std::set<std::string_view> all, failed;
+  };
+  std::map<uint64_t, Asked> callers;
+  for (const Event& event : events_) {
+    Asked& asked = callers[event.process];
+    asked.all.insert(event.peer);
+    if (event.failed()) asked.failed.insert(event.peer);
+  }
   std::set<uint64_t> cut_off;
-  for (const auto& [process, counts] : addresses)
-    if (2 * counts.first > counts.second) cut_off.insert(process);
+  for (const auto& [process, asked] : callers)
+    if (2 * asked.failed.size() > asked.all.size()) cut_off.insert(process);
   return cut_off;
 }
 
-UnreachedWatch::Alarm UnreachedWatch::sum(const std::map<uint64_t, Pair>& callers, TimePoint from,
-                                          const std::set<uint64_t>& without) const {
-  Alarm alarm;
-  for (const auto& [process, pair] : callers) {
-    if (without.contains(process)) continue;
-    const uint64_t unconnected = pair.unconnected.grown(from), failed = unconnected + pair.cut.grown(from);
-    alarm.checks += pair.checks.grown(from);
-    alarm.unconnected += unconnected;
-    alarm.failed += failed;
-    if (failed > 0) alarm.callers.push_back(pair.caller);
+std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<uint64_t>& without) const {
+  std::map<std::string, Alarm> alarms;
+  for (const Event& event : events_) {
+    if (without.contains(event.process)) continue;
+    Alarm& alarm = alarms[event.peer];
+    ++alarm.checks;
+    if (!event.failed()) continue;
+    ++alarm.failed;
+    alarm.unconnected += event.outcome == proto::SightCheck::UNCONNECTED ? 1 : 0;
+    alarm.callers.insert(event.caller);
   }
-  return alarm;
+  return alarms;
+}
+
+bool UnreachedWatch::is_alarm(const Alarm& alarm, bool before) const {
+  const double share = static_cast<double>(alarm.failed) / static_cast<double>(alarm.checks);
+  if (before) return alarm.failed > 0 && share >= settings_.clear;
+  return alarm.failed >= settings_.failed && alarm.callers.size() >= settings_.callers &&
+         share >= settings_.share;
 }
 
 std::vector<proto::Verdict> UnreachedWatch::alarms(TimePoint now) const {

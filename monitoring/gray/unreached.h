@@ -1,16 +1,17 @@
 /// Processes that report, and that others do not reach: new connections to them are dropped, or long messages vanish
 /// (an MTU that a switch on the way does not carry). Chunkservers ask each other every few seconds by connections of
-/// their own (chunkserver/service/peer_check.h); here their counts are put together. Not thread-safe.
+/// their own (chunkserver/service/peer_check.h); here their outcomes are put together. Not thread-safe.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "common/proto/sight.pb.h"
-#include "monitoring/gray/recent_growth.h"
+#include "common/runtime/clock.h"
 
 namespace kintsugi::gray {
 
@@ -24,39 +25,47 @@ struct UnreachedSettings {
   double share_sure = 0.85;
 };
 
-/// What one process counted of checks of one address, since its start.
+/// What a process reports of its latest checks.
 struct Checks {
   uint64_t process = 0;  ///< the caller
-  std::string caller, of_address;
-  uint64_t checks = 0, unconnected = 0, cut = 0;
-  TimePoint at{};  ///< when this was reported
+  std::string caller;
+  std::vector<proto::SightCheck> latest;  ///< in order; those that were told before count once
 };
 
+/// Bounded by the number of callers: what is older than `over` is forgotten.
 class UnreachedWatch {
  public:
   explicit UnreachedWatch(UnreachedSettings settings = {}) : settings_(settings) {}
 
-  void look(const std::vector<Checks>& totals, TimePoint now);
+  /// Of all processes that report, once a second.
+  void look(const std::vector<Checks>& checks, TimePoint now);
   /// An UNREACHED verdict for each address that is not reached, which stands in `server`: it is for the caller to name
   /// it, and to know whether it runs at all.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
-  struct Pair {
-    std::string caller;
-    RecentGrowth checks, unconnected, cut;
+  struct Event {
+    TimePoint at;
+    uint64_t process;  ///< the caller
+    std::string caller, peer;
+    proto::SightCheck::Outcome outcome;
+    bool failed() const { return outcome != proto::SightCheck::ANSWERED; }
   };
   struct Alarm {
     TimePoint since{};
     uint64_t checks = 0, failed = 0, unconnected = 0;
-    std::vector<std::string> callers;  ///< whose checks failed
+    std::set<std::string> callers;  ///< whose checks failed
   };
+  void take(const std::vector<Checks>& checks, TimePoint now);
   /// Callers that did not reach most of those whom they asked: it may be their own network.
-  std::set<uint64_t> cut_off_callers(TimePoint from) const;
-  Alarm sum(const std::map<uint64_t, Pair>& callers, TimePoint from, const std::set<uint64_t>& without) const;
+  std::set<uint64_t> cut_off_callers() const;
+  /// By address, without what these callers found.
+  std::map<std::string, Alarm> sum(const std::set<uint64_t>& without) const;
+  bool is_alarm(const Alarm& alarm, bool before) const;
 
   UnreachedSettings settings_;
-  std::map<std::string, std::map<uint64_t, Pair>> pairs_;  ///< key: address; then the caller's process
+  std::map<uint64_t, uint64_t> told_;  ///< by caller: number of the latest check that was taken in
+  std::deque<Event> events_;           ///< of the last `over`, the oldest first
   std::map<std::string, Alarm> alarms_;
 };
 

@@ -268,10 +268,6 @@ void LiveWork::complain(uint64_t target, uint16_t method) {
   if (is_owner()) targets_.complain(target, method);
 }
 
-void LiveWork::count_check(uint64_t target, PeerCheckOutcome outcome) {
-  if (is_owner()) targets_.count_check(target, outcome);
-}
-
 uint64_t LiveWork::dropped() const {
   return records_.dropped() + tasks_.dropped() + states_.dropped() + edges_.dropped() + roles_.dropped() +
          waits_.dropped() + targets_.dropped();

@@ -74,7 +74,6 @@ class LiveWork {
   /// Makes a name known under an id (a hash of it) that records have as their target.
   void name_target(uint64_t id, std::string_view name, bool device);
   void complain(uint64_t target, uint16_t method);
-  void count_check(uint64_t target, PeerCheckOutcome outcome);
 
   // ---- read by any thread
 

@@ -108,11 +108,6 @@ void Recorder::complain(uint64_t target, uint16_t method) {
   live_.complain(target, method);
 }
 
-void Recorder::count_check(const runtime::Endpoint& peer, PeerCheckOutcome outcome) {
-  const uint64_t target = runtime::peer_target({.recorder = this}, peer);
-  live_.count_check(target, outcome);
-}
-
 std::vector<Event> Recorder::recent_events(size_t at_most) const {
   std::vector<Event> events;
   {

@@ -13,6 +13,7 @@
 #include "common/runtime/context.h"
 #include "common/runtime/span.h"
 #include "monitoring/sight/live_work.h"
+#include "monitoring/sight/peer_checks.h"
 #include "monitoring/sight/site.h"
 
 namespace kintsugi::sight {
@@ -56,6 +57,9 @@ class Recorder final : public TraceRecorder {
   /// What is open now.
   LiveWork& live() { return live_; }
   const LiveWork& live() const { return live_; }
+  /// What came of the latest checks of peers.
+  PeerChecks& peer_checks() { return peer_checks_; }
+  const PeerChecks& peer_checks() const { return peer_checks_; }
 
   Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) override;
   void close(runtime::LiveHandle region, uint64_t parent_path, Event& event) override;
@@ -67,13 +71,12 @@ class Recorder final : public TraceRecorder {
   bool knows_target(uint64_t id) override;
   void name_target(uint64_t id, std::string_view name, bool device) override;
   void complain(uint64_t target, uint16_t method) override;
-  /// The peer was called by a connection of its own, and this came of it.
-  void count_check(const runtime::Endpoint& peer, PeerCheckOutcome outcome);
 
  private:
   struct State;
   const runtime::Clock& clock_;
   LiveWork live_;
+  PeerChecks peer_checks_;
   std::unique_ptr<State> state_;
 };
 

@@ -60,11 +60,10 @@ void ReportTotals::tell_targets(proto::SightReport& report, int64_t now, bool al
   // Devices by every report, for who judges them needs their rates; peers with the totals.
   const auto oldest = oldest_waits(recorder_.live().records());
   for (const TargetTotals& target : recorder_.live().targets().read()) {
-    if (target.submitted == 0 && target.complaints == 0 && target.checks == 0) continue;
+    if (target.submitted == 0 && target.complaints == 0) continue;
     const auto pending = oldest.find(target.id);
     const bool waits = pending != oldest.end() && now - pending->second >= still_.count();
-    const bool fails = target.complaints + target.checks_unconnected + target.checks_cut > 0;
-    if (!all && !target.device && !waits && !fails) continue;
+    if (!all && !target.device && !waits && target.complaints == 0) continue;
     proto::SightDevice& told = *report.add_devices();
     told.set_name(target.name);
     told.set_peer(!target.device);
@@ -76,9 +75,6 @@ void ReportTotals::tell_targets(proto::SightReport& report, int64_t now, bool al
     told.set_busy_ns(target.busy_ns);
     told.set_complaints(target.complaints);
     if (target.device) told.set_stalls(target.stalls);
-    told.set_checks(target.checks);
-    told.set_checks_unconnected(target.checks_unconnected);
-    told.set_checks_cut(target.checks_cut);
     if (target.complaints > 0)
       told.set_complained_of(std::string(rpc::method_name(static_cast<rpc::Method>(target.complained_of))));
   }

@@ -81,6 +81,8 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   dictionary_.tell(report, places);
   totals_.tell(report, nanoseconds(now), with_totals);
   samples_.tell(report);
+  for (proto::SightCheck& check : recorder_.peer_checks().latest())
+    *report.add_checks() = std::move(check);
   if (report.ByteSizeLong() > limits_.report_bytes) {
     // What is open matters most.
     report.set_truncated(true);

@@ -130,6 +130,29 @@ TEST(DegradedRead, AsksWhereAChunkIsNowWhenItMoved) {
   EXPECT_TRUE(*back == bytes);
 }
 
+TEST(Read, OfAFileThatWasWrittenAnewMeanwhileFailsInsteadOfMixingBoth) {
+  FakeCluster cluster(5);
+  cluster.meta.policy = "rs-2-0-64k";
+  const auto bytes = random_bytes(100'000, 5);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  const ChunkId id = cluster.chunk("/f", 0);
+  const size_t from = cluster.holder("/f", 0);
+  const size_t to = cluster.holder("/f", 1) == 7 ? 6 : 7;
+  cluster.servers[to]->chunks[id] = cluster.servers[from]->chunks[id];
+  cluster.kill(from);
+  const auto write_anew = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    co_await group.sleep_for(50ms);
+    cluster.meta.stripes.at(id.stripe.value).mutable_chunks(0)->set_server_id(to + 1);
+    proto::Attributes& attributes = cluster.meta.files.at("/f").attributes;
+    attributes.set_modified_ns(attributes.modified_ns() + 1);
+  };
+  asio::co_spawn(cluster.simulation.executor(), write_anew(), asio::detached);
+  const auto back = cluster.get("/f");
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code(), Code::kConflict) << back.error();
+}
+
 TEST(SmallFile, IsReadFromAnotherCopyWhenOneIsCorruptGoneOrHangs) {
   for (int fault = 0; fault < 3; ++fault) {
     SCOPED_TRACE(fault);

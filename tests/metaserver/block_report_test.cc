@@ -222,20 +222,25 @@ TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
   EXPECT_EQ(rig.meta->stats().quarantined_chunks, 1u) << "without another report that somebody wants";
 }
 
+/// Removes /f, and has the server report its chunks again once it has deleted them: its disk hung at that moment, or was
+/// away, and has them still.
+void bring_back_what_is_removed(MetaServerRig& rig, FakeServer& server) {
+  const auto copy = server.chunks;
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(10);
+  KINTSUGI_ASSERT(server.chunks.empty());
+  server.chunks = copy;
+  server.wants_report = true;
+  rig.pass(5);
+}
+
 TEST(BlockReport, WhatThisProcessPlacedAndFreedIsGarbageHoweverShortlyAgoItStarted) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
-  const auto copy = server.chunks;
   rig.pass(2);
-  KINTSUGI_ASSERT_OK(rig.remove("/f"));
-  rig.pass(10);
-  ASSERT_TRUE(server.chunks.empty());
-  // The disk hung when it was to delete them, or was away: it has them still.
-  server.chunks = copy;
-  server.wants_report = true;
-  rig.pass(5);
+  bring_back_what_is_removed(rig, server);
   EXPECT_TRUE(server.chunks.empty()) << "no ticket of the process before can name them";
 }
 
@@ -244,16 +249,9 @@ TEST(BlockReport, WhatThisProcessHadDeletedIsGarbageThoughTheOneBeforeAllocatedI
   KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
-  const auto copy = server.chunks;
   rig.restart();
   rig.pass(2);
-  KINTSUGI_ASSERT_OK(rig.remove("/f"));
-  rig.pass(10);
-  ASSERT_TRUE(server.chunks.empty());
-  // The disk hung when it was to delete them, or was away: it has them still.
-  server.chunks = copy;
-  server.wants_report = true;
-  rig.pass(5);
+  bring_back_what_is_removed(rig, server);
   EXPECT_TRUE(server.chunks.empty()) << "they stay until an hour after the metaserver's start";
   EXPECT_EQ(rig.meta->stats().quarantined_chunks, 0u);
 }

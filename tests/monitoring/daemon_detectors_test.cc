@@ -6,6 +6,7 @@
 
 #include "monitoring/daemon/detectors.h"
 #include "monitoring/daemon/process_windows.h"
+#include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
 
@@ -166,6 +167,20 @@ TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
     for (const auto& detector : detectors)
       EXPECT_TRUE(detector->examine(snapshot).empty()) << detector->name();
   }
+}
+
+TEST(RoomDetector, SaysNothingOfAMetaserverThatDoesNotAnswerAnyMore) {
+  RoomDetector detector;
+  model::Snapshot snapshot;
+  snapshot.taken = TimePoint(1h);
+  snapshot.metaserver.unanswered = Duration{};
+  snapshot.metaserver.metadata_room.set_full(true);
+  EXPECT_TRUE(detector.examine(snapshot).empty()) << "room may come at this moment";
+  snapshot.taken += 3s;
+  ASSERT_EQ(detector.examine(snapshot).size(), 1u);
+  snapshot.taken += 10s;
+  snapshot.metaserver.unanswered = 10s;
+  EXPECT_TRUE(detector.examine(snapshot).empty()) << "what it said may be over";
 }
 
 TEST(ComplaintDetector, NamesTheServerAtTheAddressThatOthersComplainOf) {

@@ -25,18 +25,14 @@ struct Machine {
 
   explicit Machine(size_t count) {
     for (size_t i = 1; i <= count; ++i)
-      processes.push_back({.process = i,
-                           .server_id = i,
-                           .server = "server-" + std::to_string(i),
-                           .process_kind = "chunkserver",
-                           .machine = "here"});
+      processes.push_back({.who = {i, i, "server-" + std::to_string(i), "chunkserver"}, .machine = "here"});
   }
   void second(size_t who, uint64_t stood_still_ns, double delayed = 0) {
     now += 1s;
     for (Pausing& process : processes) {
       process.at = now;
       process.delayed = delayed;
-      if (who == 0 || process.process == who) process.stood_still_ns += stood_still_ns;
+      if (who == 0 || process.who.process == who) process.stood_still_ns += stood_still_ns;
     }
     watch.look(processes, now);
   }
@@ -98,7 +94,7 @@ TEST(Pauses, AProcessThatWasStartedAgainHasNoneOfThePausesOfBefore) {
   for (int i = 0; i < 20; ++i)
     machine.second(2, kSecond / 2);
   ASSERT_EQ(machine.watch.alarms(machine.now).size(), 1u);
-  machine.processes[1].process = 99;
+  machine.processes[1].who.process = 99;
   machine.processes[1].stood_still_ns = 0;
   for (int i = 0; i < 15; ++i)
     machine.second(2, 0);
@@ -112,8 +108,7 @@ struct Disks {
 
   explicit Disks(size_t count) {
     for (size_t i = 1; i <= count; ++i)
-      disks.push_back(
-          {.process = i, .server_id = i, .server = "server-" + std::to_string(i), .name = "/disk"});
+      disks.push_back({.of = {i, i, "server-" + std::to_string(i), "chunkserver"}, .name = "/disk"});
   }
   template <class Stalls>
   void seconds(int count, Stalls stalls) {
@@ -121,7 +116,7 @@ struct Disks {
       now += 1s;
       for (Disk& disk : disks) {
         disk.at = now;
-        if (stalls(disk.process, i)) disk.stalls += 3;
+        if (stalls(disk.of.process, i)) disk.stalls += 3;
       }
       watch.look(disks, now);
     }
@@ -155,85 +150,79 @@ TEST(Stalls, DisksThatAreAllBusyNameNobody) {
   EXPECT_TRUE(disks.watch.alarms(disks.now).empty());
 }
 
-/// Ten servers, each of which checks one other every five seconds.
-struct Servers {
-  enum class Outcome { kAnswered, kUnconnected, kCut };
+using Outcome = proto::SightCheck;
 
+/// Ten servers, each of which checks one other every five seconds, and reports its last eight checks each second.
+struct Servers {
   UnreachedWatch watch;
-  std::map<std::pair<uint64_t, uint64_t>, Checks> totals;
+  std::map<uint64_t, Checks> reports;
   TimePoint now{TimePoint(1h)};
   int turn = 0;
 
   template <class Judge>
   void seconds(int count, Judge outcome) {
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i, ++turn) {
       now += 1s;
       for (uint64_t from = 1; from <= 10; ++from) {
         if ((turn + int(from)) % 5 != 0) continue;
         const uint64_t to = (from + static_cast<uint64_t>(turn) / 5 % 9) % 10 + 1;
-        Checks& checks = totals[{from, to}];
-        checks.process = from;
-        checks.caller = "server-" + std::to_string(from);
-        checks.of_address = "10.0.0." + std::to_string(to);
-        ++checks.checks;
-        const Outcome what = outcome(from, to);
-        checks.unconnected += what == Outcome::kUnconnected ? 1 : 0;
-        checks.cut += what == Outcome::kCut ? 1 : 0;
+        Checks& report = reports[from];
+        report.process = from;
+        report.caller = "server-" + std::to_string(from);
+        proto::SightCheck check;
+        check.set_number(report.latest.empty() ? 1 : report.latest.back().number() + 1);
+        check.set_peer("10.0.0." + std::to_string(to));
+        check.set_outcome(outcome(from, to));
+        report.latest.push_back(check);
+        if (report.latest.size() > 8) report.latest.erase(report.latest.begin());
       }
-      ++turn;
       std::vector<Checks> all;
-      for (auto& [key, checks] : totals) {
-        checks.at = now;
-        all.push_back(checks);
-      }
+      for (const auto& [from, report] : reports)
+        all.push_back(report);
       watch.look(all, now);
     }
   }
 };
 
 TEST(Unreached, AServerThatTakesNoNewConnectionsIsNamedWithinHalfAMinute) {
-  using Outcome = Servers::Outcome;
   Servers servers;
-  servers.seconds(120, [](uint64_t, uint64_t) { return Outcome::kAnswered; });
+  servers.seconds(120, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
   EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
   servers.seconds(40,
-                  [](uint64_t, uint64_t to) { return to == 7 ? Outcome::kUnconnected : Outcome::kAnswered; });
+                  [](uint64_t, uint64_t to) { return to == 7 ? Outcome::UNCONNECTED : Outcome::ANSWERED; });
   const auto found = servers.watch.alarms(servers.now);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind(), Verdict::UNREACHED);
   EXPECT_EQ(found[0].server(), "10.0.0.7");
   EXPECT_EQ(found[0].region(), "new connections");
   EXPECT_EQ(found[0].confidence(), Verdict::CERTAIN);
-  servers.seconds(60, [](uint64_t, uint64_t) { return Outcome::kAnswered; });
+  servers.seconds(60, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
   EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
 }
 
 TEST(Unreached, LongMessagesThatVanishAreToldFromConnectionsThatDo) {
-  using Outcome = Servers::Outcome;
   Servers servers;
-  servers.seconds(100, [](uint64_t, uint64_t to) { return to == 2 ? Outcome::kCut : Outcome::kAnswered; });
+  servers.seconds(100, [](uint64_t, uint64_t to) { return to == 2 ? Outcome::CUT : Outcome::ANSWERED; });
   const auto found = servers.watch.alarms(servers.now);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].region(), "long messages");
 }
 
 TEST(Unreached, TwoCallersThatReachNobodyAccuseNobody) {
-  using Outcome = Servers::Outcome;
   Servers servers;
   for (int i = 0; i < 60; ++i) {
     servers.seconds(2, [](uint64_t from, uint64_t) {
-      return from == 5 || from == 6 ? Outcome::kUnconnected : Outcome::kAnswered;
+      return from == 5 || from == 6 ? Outcome::UNCONNECTED : Outcome::ANSWERED;
     });
     EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
   }
 }
 
 TEST(Unreached, ACallerThatReachesNobodyAccusesNobody) {
-  using Outcome = Servers::Outcome;
   Servers servers;
   for (int i = 0; i < 60; ++i) {
     servers.seconds(
-        2, [](uint64_t from, uint64_t) { return from == 5 ? Outcome::kUnconnected : Outcome::kAnswered; });
+        2, [](uint64_t from, uint64_t) { return from == 5 ? Outcome::UNCONNECTED : Outcome::ANSWERED; });
     EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
   }
 }

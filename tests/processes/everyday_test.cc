@@ -161,6 +161,10 @@ TEST_F(Everyday, SeveralSourcesAreFetchedIntoADirectory) {
       << nowhere.err;
   EXPECT_FALSE(std::filesystem::exists(into));
   std::filesystem::create_directory(into);
+  const Outcome twice = kintsugi({"get", "--replace", "/one", "/tree/inner", "/one", into});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_NE(twice.err.find("two sources would become " + into + "/one"), std::string::npos) << twice.err;
+  EXPECT_TRUE(std::filesystem::is_empty(into)) << "nothing is fetched";
   const Outcome got = kintsugi({"get", "/one", "/none", "/tree", into});
   EXPECT_EQ(got.exit_code, 1);
   EXPECT_NE(got.err.find("/none"), std::string::npos) << got.err;

@@ -51,7 +51,7 @@ class WriteLeases {
   /// From here on nothing more is kept back; end_is_over() follows once what was is durable. Returns the number of this
   /// end.
   uint64_t end(uint64_t inode);
-  /// What was kept back before that end() is durable: the lease is given back, unless it has gone some other way since
+  /// Everything that was kept back before that end() is durable: the lease is given back, unless it has gone since
   /// then. It may have been lost meanwhile, and granted anew.
   void end_is_over(uint64_t inode, uint64_t number);
   /// The metaserver hears of it with the session's next word.

@@ -171,7 +171,7 @@ bool WindowChunks::must_decode() const {
 
 bool WindowChunks::done_are_enough() const {
   const std::vector<uint32_t> done = in_state(State::kDone);
-  // What is wanted is one chunk, or data chunks, and none of those follows from the others.
+  // A window wants one chunk, or data chunks, and none of those follows from the others.
   if (std::ranges::all_of(done, [this](uint32_t chunk) { return is_wanted(chunk); }))
     return all_wanted_done();
   return code_->repairable(window_.window.wanted, done);

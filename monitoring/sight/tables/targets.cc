@@ -72,14 +72,6 @@ void TargetTable::count_unanswered(uint64_t id) {
   if (TargetTotals* const target = find(id)) release(target->unanswered, target->unanswered + 1);
 }
 
-void TargetTable::count_check(uint64_t id, PeerCheckOutcome outcome) {
-  TargetTotals* const target = find(id);
-  if (target == nullptr) return;
-  if (outcome == PeerCheckOutcome::kUnconnected) add(target->checks_unconnected, uint64_t{1});
-  if (outcome == PeerCheckOutcome::kCut) add(target->checks_cut, uint64_t{1});
-  add(target->checks, uint64_t{1});
-}
-
 std::vector<TargetTotals> TargetTable::read() const {
   std::vector<TargetTotals> targets;
   for (size_t i = 0; i < targets_.size(); ++i) {
@@ -97,9 +89,6 @@ std::vector<TargetTotals> TargetTable::read() const {
     copy.complaints = get(target.complaints);
     copy.complained_of = get(target.complained_of);
     copy.stalls = get(target.stalls);
-    copy.checks = get(target.checks);
-    copy.checks_unconnected = get(target.checks_unconnected);
-    copy.checks_cut = get(target.checks_cut);
     targets.push_back(copy);
   }
   return targets;

@@ -21,11 +21,7 @@ struct TargetTotals {
   uint64_t complaints;                     ///< messages of the target that were damaged, missing, or repeated
   uint64_t complained_of;                  ///< number of the RPC method of the latest such message
   uint64_t stalls;                         ///< completed waits that took kStall or longer
-  uint64_t checks, checks_unconnected, checks_cut;  ///< as proto::SightDevice has them
 };
-
-/// What came of a call to a peer by a connection of its own (chunkserver/service/peer_check.h).
-enum class PeerCheckOutcome : uint8_t { kAnswered, kUnconnected, kCut };
 
 /// One thread writes; any may read. A full table drops and counts. What concerns a target without a name is not
 /// counted.
@@ -45,7 +41,6 @@ class TargetTable {
   void count_submitted(uint64_t id);
   void count_completed(uint64_t id, int64_t ns);
   void count_unanswered(uint64_t id);
-  void count_check(uint64_t id, PeerCheckOutcome outcome);
 
   // ---- for any thread
 
