@@ -133,23 +133,33 @@ TEST(DegradedRead, AsksWhereAChunkIsNowWhenItMoved) {
 TEST(Read, OfAFileThatWasWrittenAnewMeanwhileFailsInsteadOfMixingBoth) {
   FakeCluster cluster(5);
   cluster.meta.policy = "rs-2-0-64k";
-  const auto bytes = random_bytes(100'000, 5);
-  ASSERT_EQ(cluster.put("/f", bytes), Status{});
-  const ChunkId id = cluster.chunk("/f", 0);
-  const size_t from = cluster.holder("/f", 0);
-  const size_t to = cluster.holder("/f", 1) == 7 ? 6 : 7;
-  cluster.servers[to]->chunks[id] = cluster.servers[from]->chunks[id];
-  cluster.kill(from);
+  cluster.meta.chunk_bytes = 512 * 1024;  // extents so long are read piece by piece
+  ASSERT_EQ(cluster.put("/f", random_bytes(2 << 20, 5)), Status{});
+  FakeMetaServer::File& file = cluster.meta.files.at("/f");
+  ASSERT_EQ(file.extents.size(), 2u);
+  const proto::Stripe& first = cluster.meta.stripes.at(file.extents[0].stripe_id());
+  proto::Stripe& second = cluster.meta.stripes.at(file.extents[1].stripe_id());
+  const auto is_in_first = [&](uint64_t server) {
+    return server == first.chunks(0).server_id() || server == first.chunks(1).server_id();
+  };
+  const uint32_t lost = is_in_first(second.chunks(0).server_id()) ? 1 : 0;
+  proto::ChunkPlacement& moved = *second.mutable_chunks(static_cast<int>(lost));
+  ASSERT_FALSE(is_in_first(moved.server_id())) << "what comes first can be read";
+  uint64_t other = 1;
+  while (is_in_first(other) || other == second.chunks(0).server_id() || other == second.chunks(1).server_id())
+    ++other;
+  const ChunkId id{StripeId{second.stripe_id()}, lost};
+  cluster.servers[other - 1]->chunks[id] = cluster.servers[moved.server_id() - 1]->chunks[id];
+  cluster.kill(moved.server_id() - 1);
   const auto write_anew = [&]() -> asio::awaitable<void> {
     runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
     co_await group.sleep_for(50ms);
-    cluster.meta.stripes.at(id.stripe.value).mutable_chunks(0)->set_server_id(to + 1);
-    proto::Attributes& attributes = cluster.meta.files.at("/f").attributes;
-    attributes.set_modified_ns(attributes.modified_ns() + 1);
+    moved.set_server_id(other);
+    file.attributes.set_modified_ns(file.attributes.modified_ns() + 1);
   };
   asio::co_spawn(cluster.simulation.executor(), write_anew(), asio::detached);
   const auto back = cluster.get("/f");
-  ASSERT_FALSE(back);
+  ASSERT_FALSE(back) << "the first half is of before, the second half of after";
   EXPECT_EQ(back.error().code(), Code::kConflict) << back.error();
 }
 
