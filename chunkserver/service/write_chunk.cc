@@ -13,7 +13,7 @@ constexpr sight::Site kWriteChunk{
 /// in kScarceShare is free, it must go on.
 constexpr size_t kScarceShare = 4;
 constexpr Duration kScarceIdleLimit = 5s;
-constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that time
+constexpr size_t kScarcePartBytes = 64 << 10;  ///< a client must send so much within that time
 
 }  // namespace
 

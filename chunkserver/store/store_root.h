@@ -29,13 +29,13 @@ struct StoreRoot {
   DiskHealth health;
   LimitedDisk device;
   DataDisk disk;
-  runtime::Semaphore identity_turn;  ///< of whoever writes the identity
+  runtime::Semaphore identity_turn;  ///< whoever writes the identity has it
   RootGuard guard;
   SegmentLog segments;
-  Identity identity;         ///< as it stands on the disk
+  Identity identity;         ///< the identity as it stands on the disk
   bool saving_mark = false;  ///< the metadata's mark is being written to it
-  size_t chunks = 0;         ///< that the index has of this disk; counted by ChunkIndex
-  size_t steps = 0;          ///< of the start that have not ended; counted by run_side_by_side()
+  size_t chunks = 0;         ///< chunks of this disk in the index; ChunkIndex counts them
+  size_t steps = 0;          ///< steps of the start that have not ended; run_side_by_side() counts them
 };
 
 using StoreRoots = std::span<const std::unique_ptr<StoreRoot>>;

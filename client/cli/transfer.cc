@@ -193,6 +193,12 @@ asio::awaitable<Status> cat_all(Session& session, client::Client& client,
   co_return Status{};
 }
 
+/// kInvalidArgument when another source has the place already: one would overwrite the other.
+Status take_place(std::set<std::string>& taken, const std::string& target) {
+  if (taken.insert(target).second) return {};
+  return {Code::kInvalidArgument, fmt::format("two sources would become {}", target)};
+}
+
 }  // namespace
 
 Status put(Session& session, client::BlockingClient& client, const std::vector<std::string>& sources,
@@ -205,9 +211,16 @@ Status put(Session& session, client::BlockingClient& client, const std::vector<s
     return {Code::kNotDirectory,
             fmt::format("{} is not a directory, but there are several sources", destination)};
   }
+  std::vector<Result<std::string>> targets;
+  for (const std::string& source : sources)
+    targets.push_back(put_target(source, destination, into_directory));
+  std::set<std::string> taken;
+  for (const Result<std::string>& target : targets)
+    if (target) KINTSUGI_TRY(take_place(taken, *target));
   TransferPlan plan;
-  for (const std::string& source : sources) {
-    const auto target = put_target(source, destination, into_directory);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string& source = sources[i];
+    const Result<std::string>& target = targets[i];
     Status status = target ? check_new_name(*target) : target.error();
     if (status.ok() && !options.replace) status = check_free(client, *target);
     if (status.ok())
@@ -230,11 +243,9 @@ Status get(Session& session, client::BlockingClient& client, const std::vector<s
     return {Code::kNotDirectory,
             fmt::format("{} is not a directory, but there are several sources", destination)};
   }
-  std::set<std::string> names;
+  std::set<std::string> taken;
   for (const std::string& source : sources)
-    if (!names.insert(base_name(trimmed(source))).second)
-      return {Code::kInvalidArgument,
-              fmt::format("two sources would become {}/{}", destination, base_name(trimmed(source)))};
+    KINTSUGI_TRY(take_place(taken, join(destination, base_name(trimmed(source)))));
   TransferPlan plan;
   const TransferPlan::Complain complain = [&](Code code, std::string_view what) {
     session.complain(code, what);

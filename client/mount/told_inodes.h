@@ -13,7 +13,7 @@
 
 namespace kintsugi::mount {
 
-inline constexpr uint32_t kBlockBytes = 4096;  ///< as the kernel is told of all files
+inline constexpr uint32_t kBlockBytes = 4096;  ///< the block size that the kernel is told of all files
 
 /// Makes the answers that tell the kernel of inodes, and remembers what later requests need of them: which directory it knows by
 /// a name, and how a directory was that has been removed and is still open. Single-threaded.
@@ -58,7 +58,7 @@ class ToldInodes {
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;  ///< bounded
   struct Special {
     proto::Attributes told;
-    uint64_t lookups = 0;  ///< that the kernel has not given back
+    uint64_t lookups = 0;  ///< look-ups that the kernel has not given back
   };
   std::unordered_map<NodeId, Special> specials_;  ///< bounded
 };

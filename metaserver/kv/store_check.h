@@ -34,7 +34,7 @@ class StoreCheck {
   uint64_t checks() const { return checks_; }  ///< checks that were completed
   uint64_t damaged_files() const {
     return damaged_files_;
-  }  ///< that the last check found, or the one that runs so far
+  }  ///< the damage that the last check found, or the one that runs so far
 
  private:
   void run();

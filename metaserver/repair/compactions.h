@@ -46,7 +46,7 @@ class Compactions {
   const runtime::Clock& clock_;
   std::map<InodeId, Note> noted_;
   std::set<InodeId> wanted_;  ///< those of `noted_` that are worth the work
-  InodeId next_{};            ///< of take(), to be fair
+  InodeId next_{};            ///< take() begins here, to be fair
   InodeId scanned_{};         ///< up to this one
 };
 

@@ -76,6 +76,10 @@ asio::awaitable<Status> HistoryService::change_quarantine(Context context,
     for (ServerId server : servers)
       cluster_.garbage.wake(server);
   } while (!from.empty());
+  if (request.stripe_id() != 0 && response.chunks() == 0) {
+    co_return module.finish(
+        {Code::kNotFound, fmt::format("no chunk of stripe {} is in quarantine", request.stripe_id())});
+  }
   if (empty)
     log::warning("an operator emptied the quarantine of {} chunks: they are deleted now", response.chunks());
   module.output(0, static_cast<double>(response.chunks()));

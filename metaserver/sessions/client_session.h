@@ -20,7 +20,7 @@ namespace kintsugi::metaserver {
 struct OpenInodes {
   std::set<InodeId> all;
   bool told_all = false;    ///< the session has told everything that it holds
-  uint64_t generation = 0;  ///< of the pages that come now; 0: none do
+  uint64_t generation = 0;  ///< the generation of the pages that come now; 0: none do
   std::set<InodeId>
       listed;  ///< inodes that the pages named, and those that were opened since the first page came
   bool pages_lost = false;  ///< one of the pages told the session of a loss
@@ -58,7 +58,7 @@ struct ClientSession {
       : last_heard(runtime.clock.now()), news(std::make_shared<runtime::Event>(runtime)) {}
 
   TimePoint last_heard;
-  uint64_t last_number = 0;  ///< of its messages
+  uint64_t last_number = 0;  ///< the number of its last message
   bool noted = false;        ///< the next process of the metaserver will know that there was this session
   bool lost = false;         ///< it lost something by its silence, as the next process will know, too
   bool of_before = false;    ///< it was there before the metaserver started

@@ -27,7 +27,8 @@ namespace kintsugi::metaserver {
 /// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
 class Leases {
  public:
-  static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
+  static constexpr Duration kTakeOver =
+      std::chrono::seconds(10);  ///< the silence after a recall that ends a lease
   /// Of one call that wants inodes: longer than a silent session, or one of before a start, is waited for.
   static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);

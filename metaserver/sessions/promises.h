@@ -28,7 +28,7 @@ class Promises {
   static constexpr Duration kHolds = kBelieved + std::chrono::milliseconds(50);
   static constexpr size_t kMaxPromises = 1'000'000;
   static constexpr size_t kMaxUntold = 10'000;  ///< changes that one session has not heard of
-  static constexpr size_t kAtOnce = 1'000;      ///< of them in one answer
+  static constexpr size_t kAtOnce = 1'000;      ///< one answer has at most so many
   static constexpr size_t kMaxShared = 10'000;  ///< directories, of one session
 
   /// References must outlive it.

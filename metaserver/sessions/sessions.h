@@ -27,7 +27,7 @@ class Sessions {
   /// What it changed is remembered for so long after its end: longer than clients ask again (FilesOptions::io_timeout).
   static constexpr Duration kRemembered = std::chrono::minutes(15);
   static constexpr size_t kMaxSessions = 10'000;
-  static constexpr size_t kMaxHeld = 1'000'000;  ///< of one session
+  static constexpr size_t kMaxHeld = 1'000'000;  ///< the limit for one session
 
   /// The parts of `runtime` must outlive it.
   explicit Sessions(const runtime::Runtime& runtime) : runtime_(runtime), clock_(runtime.clock) {}

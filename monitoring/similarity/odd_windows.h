@@ -34,7 +34,7 @@ struct ProcessWindow {
   std::string kind;  ///< chunkserver, metaserver and so on: windows of one kind are compared
   TimePoint began{}, ended{};
   std::vector<Stays> stays;
-  double memory_bytes = 0;  ///< at the end of the window
+  double memory_bytes = 0;  ///< memory at the end of the window
   double delayed_s = 0;     ///< time in which its event loop could run, but had no processor
 };
 

@@ -6,7 +6,7 @@ namespace {
 using client::LocatedExtent;
 
 constexpr size_t kMinPieces = 16;              ///< fewer are not worth the work
-constexpr uint64_t kMaxPieceBytes = 32 << 10;  ///< on average, of what lies in too many
+constexpr uint64_t kMaxPieceBytes = 32 << 10;  ///< the average piece of a window that lies in too many
 
 /// This extent's share of the bytes of its stripe that no file has.
 double waste_of(const LocatedExtent& extent) {

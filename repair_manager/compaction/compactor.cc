@@ -21,8 +21,9 @@ constexpr sight::Site kCompact{"repair_manager.compact", {}, {"bytes", "extents"
 constexpr sight::Site kLookAtFile{"repair_manager.look_at_file"};
 constexpr sight::Site kMove{"repair_manager.move_bytes", {"bytes", "extents"}};
 
-constexpr uint64_t kReadBytes = 4 << 20;                     ///< at once
-constexpr Duration kWindowLimit = std::chrono::minutes(10);  ///< from the first look to the new place
+constexpr uint64_t kReadBytes = 4 << 20;  ///< one read takes so many bytes
+constexpr Duration kWindowLimit =
+    std::chrono::minutes(10);  ///< the time from the first look to the new place
 
 client::Options with_memory(client::Options options) {
   options.memory_bytes = Compactor::kMemoryBytes;

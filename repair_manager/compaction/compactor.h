@@ -44,10 +44,11 @@ struct CompactionCounts {
 /// Memory: one window, and kMemoryBytes of buffers while it works.
 class Compactor {
  public:
-  static constexpr size_t kMaxWaiting = 64;              ///< files
-  static constexpr uint64_t kWindowBytes = 6 << 20;      ///< at most, or one row of the policy
-  static constexpr uint64_t kMaxWindowBytes = 64 << 20;  ///< also where a row is more
-  static constexpr size_t kMaxExtents = 4'096;           ///< of a window
+  static constexpr size_t kMaxWaiting = 64;  ///< files
+  static constexpr uint64_t kWindowBytes = 6
+                                           << 20;  ///< a window has at most so many, or one row of the policy
+  static constexpr uint64_t kMaxWindowBytes = 64 << 20;  ///< the limit holds also where a row is more
+  static constexpr size_t kMaxExtents = 4'096;           ///< the limit for a window
   static constexpr size_t kMemoryBytes = client::kMinMemoryBytes;
   static constexpr int kRest = 3;  ///< times what the last window took
   static constexpr Duration kShortestRest = std::chrono::milliseconds(1),

@@ -22,7 +22,7 @@ struct RepairDaemonOptions {
   runtime::Endpoint listen{"127.0.0.1", 0};
   runtime::Endpoint metaserver;
   std::string advertise;     ///< host by which the metaserver reaches this daemon; empty: that of listen
-  std::string http_address;  ///< to be shown; may be empty
+  std::string http_address;  ///< the address that pages show; may be empty
   Options repairs;           ///< delay and max_per_server: as the metaserver says
   sight::Recorder* recorder = nullptr;
 };

@@ -101,6 +101,24 @@ TEST(MetaserverLink, ADeletionThatWaitsIsDroppedWhenTheChunkIsWrittenAgain) {
   EXPECT_TRUE(rig.store(0).find(chunk_id(kVictims)));
 }
 
+TEST(MetaserverLink, ReportsItsChunksOnceADiskAnswersThatHungWhenOneWasToBeDeleted) {
+  ClusterRig rig(1);
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
+  rig.simulation.run_for(2s);
+  rig.servers[0].node->disk().set_hung(true, "/disk");
+  rig.simulation.run_for(DiskHealth::kHungAfter + 2s);
+  rig.meta.next_answer.add_delete_chunks()->set_stripe_id(1);
+  rig.simulation.run_for(3s);
+  rig.meta.reports.clear();
+  rig.simulation.run_for(60s);
+  EXPECT_TRUE(rig.meta.reports.empty()) << "it hangs still";
+  rig.servers[0].node->disk().set_hung(false, "/disk");
+  rig.simulation.run_for(5s);
+  ASSERT_EQ(rig.meta.reports.size(), 1u)
+      << "the metaserver believes it deleted until the next report, in an hour";
+  EXPECT_EQ(rig.meta.reports[0].chunks_size(), 1);
+}
+
 TEST(MetaserverLink, ADeletionThatFailedIsTriedAgainAndAcknowledgedOnlyThen) {
   ClusterRig rig(1);
   for (uint64_t stripe = 1; stripe <= 2; ++stripe)

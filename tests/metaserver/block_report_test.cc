@@ -244,6 +244,23 @@ TEST(BlockReport, WhatThisProcessPlacedAndFreedIsGarbageHoweverShortlyAgoItStart
   EXPECT_TRUE(server.chunks.empty()) << "no ticket of the process before can name them";
 }
 
+TEST(BlockReport, WhatThisProcessPlacedAndFreedIsGarbageAlsoOnAServerThatWasNeverToldToDeleteIt) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const auto held = [](const FakeServer& server) { return !server.chunks.empty(); };
+  const auto holder = std::find_if(rig.servers.begin(), rig.servers.end(), held);
+  const auto other = std::find_if_not(rig.servers.begin(), rig.servers.end(), held);
+  ASSERT_TRUE(holder != rig.servers.end() && other != rig.servers.end());
+  const auto [chunk, written] = *holder->chunks.begin();
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(10);
+  ASSERT_TRUE(holder->chunks.empty());
+  other->chunks[chunk] = written;  // its writer went to another server, since this one did not answer in time
+  other->wants_report = true;
+  rig.pass(5);
+  EXPECT_TRUE(other->chunks.empty()) << "no ticket of the process before can name it";
+}
+
 TEST(BlockReport, WhatThisProcessHadDeletedIsGarbageThoughTheOneBeforeAllocatedIt) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));

@@ -203,6 +203,22 @@ TEST(History, AStoreFromBeforeThereWereEpochsIsNotInDoubt) {
   rig.expect_all_chunks_in_place();
 }
 
+TEST(Quarantine, OfAStripeThatHasNothingInItCannotBeChanged) {
+  HistoryRig rig;
+  const auto allocated = rig.allocate("/f");
+  (void)rig.write(*allocated, 300'000);
+  rig.restart();
+  rig.wait_out_uploads();
+  ASSERT_EQ(rig.quarantine().chunks_size(), 5);
+  const uint64_t stripe = rig.quarantine().chunks(0).stripe_id();
+  for (const auto change : {proto::ChangeQuarantineRequest::RENEW, proto::ChangeQuarantineRequest::EMPTY})
+    EXPECT_EQ(rig.change(change, stripe + 4711).error().code(), Code::kNotFound);
+  EXPECT_EQ(rig.change(proto::ChangeQuarantineRequest::RENEW, stripe)->chunks(), 5u);
+  EXPECT_EQ(rig.change(proto::ChangeQuarantineRequest::EMPTY, stripe)->chunks(), 5u);
+  EXPECT_EQ(rig.change(proto::ChangeQuarantineRequest::EMPTY)->chunks(), 0u)
+      << "without a stripe none is needed";
+}
+
 TEST(Quarantine, EndsAfterTheTimeThatMetaserversRanAndNotByTheWallClock) {
   HistoryRig rig;
   const auto allocated = rig.allocate("/f");

@@ -150,6 +150,16 @@ TEST_F(Everyday, OnlyRmdirAndRmRRemoveDirectories) {
   EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
 }
 
+TEST_F(Everyday, TwoSourcesOfOneNameAreNotStored) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"mkdir", "/into"}).exit_code, 0);
+  const std::string one = make_file("a/same", 1000, 1), other = make_file("b/same", 1000, 2);
+  const Outcome twice = kintsugi({"put", "--replace", one, make_file("c", 1000, 3), other, "/into/"});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_EQ(twice.err, "kintsugi: put: two sources would become /into/same\n");
+  EXPECT_EQ(kintsugi({"ls", "/into"}).out, "") << "nothing is stored";
+}
+
 TEST_F(Everyday, SeveralSourcesAreFetchedIntoADirectory) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string tree = make_file("tree/inner", 2000, 2);

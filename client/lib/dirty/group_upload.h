@@ -36,7 +36,7 @@ class PackedSource : public Source {
 /// What is to be written out of one file.
 struct UploadMember {
   uint64_t inode = 0;
-  std::string policy;                   ///< of the file; empty: not known here
+  std::string policy;                   ///< the file's policy; empty: not known here
   std::shared_ptr<const void> owner;    ///< keeps what follows alive
   const DirtyRanges* ranges = nullptr;  ///< not empty; does not change
   const bool* discarded = nullptr;      ///< once it is true, nothing of the file is to be written any more

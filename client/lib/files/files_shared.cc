@@ -7,7 +7,7 @@ namespace kintsugi::client {
 namespace {
 
 constexpr Duration kTick = 200ms;
-constexpr Duration kKeepReadAhead = 5s;  ///< what was read ahead and is not asked for
+constexpr Duration kKeepReadAhead = 5s;  ///< data that was read ahead and not asked for is kept so long
 
 std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, size_t bytes) {
   if (memory) return memory;

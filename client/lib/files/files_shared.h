@@ -32,7 +32,7 @@ class OpenFileState;
 
 /// Single-threaded, like everything here. REQUIRES, before it is destroyed: `tasks` was joined.
 struct FilesShared {
-  static constexpr size_t kFlushesAtOnce = 64;  ///< of files that have stripes of their own
+  static constexpr size_t kFlushesAtOnce = 64;  ///< the limit for files that have stripes of their own
   static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
   FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,

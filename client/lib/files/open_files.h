@@ -27,10 +27,10 @@ class OpenFiles {
   /// What the numbers of a running process are, for metrics and tests.
   struct Counts {
     uint64_t stripes_written = 0, extents_written = 0, flushes = 0;
-    uint64_t dirty_bytes = 0;       ///< of file data, now
+    uint64_t dirty_bytes = 0;       ///< file data that is not stored yet
     uint64_t dirty_memory = 0;      ///< buffers that it takes, in bytes
     uint64_t locates = 0;           ///< calls for locations
-    uint64_t windows_read = 0;      ///< of stripes
+    uint64_t windows_read = 0;      ///< windows of stripes that were read
     uint64_t read_ahead_bytes = 0;  ///< held now
   };
 

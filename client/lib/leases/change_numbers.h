@@ -21,7 +21,7 @@ inline constexpr uint64_t kMaxChangesUnderWay = 64, kGenerations = 4;
 /// once more under the same number, and the metaserver knows it. All zero at first.
 struct ChangeJournal {
   uint64_t session = 0;
-  uint32_t generation = 0;  ///< of the process that uses it now, from 1 on
+  uint32_t generation = 0;  ///< the generation of the process that uses it now, from 1 on
   struct Slot {
     uint64_t number = 0;
     /// What the change was made for, as the process names it. 0: nothing that could come again.

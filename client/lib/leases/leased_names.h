@@ -74,7 +74,7 @@ class LeasedNames : private NameChangesHearer {
 
  private:
   struct Named {
-    uint64_t inode = 0;  ///< that was made here; 0: ask
+    uint64_t inode = 0;  ///< the inode that was made here; 0: ask
     bool is_directory = false;
   };
   struct Directory {

@@ -109,7 +109,7 @@ class Session {
   bool hearing_ = false;
   runtime::Semaphore telling_;
   uint64_t telling_span_ = 0;  ///< the region that tells now, for those who wait for it
-  rpc::Client recalls_;        ///< of its own: stopping it ends the call that waits for recalls
+  rpc::Client recalls_;        ///< a client of its own: stopping it ends the call that waits for recalls
   runtime::TaskGroup tasks_;
 };
 

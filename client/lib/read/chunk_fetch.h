@@ -64,8 +64,8 @@ class ChunkFetch {
   runtime::Endpoint server_;
   std::unique_ptr<rpc::Stream> stream_;
   std::vector<runtime::Buffer> buffers_;
-  proto::ReadSmallChunkResponse whole_;  ///< of a small chunk
-  std::vector<uint32_t> block_crcs_;     ///< of the received blocks
+  proto::ReadSmallChunkResponse whole_;  ///< the answer, if the chunk is small
+  std::vector<uint32_t> block_crcs_;     ///< the CRCs of the received blocks
   uint64_t received_ = 0;                ///< bytes
   bool receiving_ = false;
   bool cancelled_ = false;

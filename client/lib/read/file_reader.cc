@@ -14,7 +14,7 @@ constexpr sight::Site kWriteSink{"client.write_sink", {"bytes"}};
 
 constexpr size_t kMaxInFlight = 8;             ///< pieces of one file
 constexpr int kMaxFreshLocations = 4;          ///< times a piece is tried again
-constexpr uint64_t kLongExtent = 1 << 20;      ///< which is read window by window
+constexpr uint64_t kLongExtent = 1 << 20;      ///< longer extents are read window by window
 constexpr uint64_t kScatteredBytes = 4 << 20;  ///< most of extents that are smaller in one piece
 constexpr uint64_t kLeastHole = 32 << 10;      ///< smaller ones are read as zeros
 constexpr Duration kBeforeFreshLocations = 200ms;

@@ -65,8 +65,8 @@ class FileReader final : private ReadPipeline<RangeRead>::User {
   const WhichFile file_;
   Sink& sink_;
   const ReadOptions options_;
-  proto::Attributes attributes_;  ///< as open() found them
-  uint64_t end_ = 0;              ///< of the range
+  proto::Attributes attributes_;  ///< the attributes that open() found
+  uint64_t end_ = 0;              ///< the end of the range
   uint64_t planned_ = 0;          ///< file offset up to which everything was planned
   Page page_;
   bool opened_ = false, delivered_ = false;

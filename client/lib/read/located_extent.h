@@ -15,7 +15,7 @@ namespace kintsugi::client {
 /// A stripe with the addresses and capabilities that reading takes.
 struct LocatedStripe {
   proto::Stripe stripe;
-  erasure::Policy policy;  ///< of an inline stripe: any
+  erasure::Policy policy;  ///< any policy, if the stripe is inline
 
   /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked; or they were written here a moment ago
   /// (then it has no number either).

@@ -36,7 +36,7 @@ class LostChunkRead final : private ReadPipeline<WindowReader>::User {
   const DegradedReadReport& report() const { return report_; }
 
   static constexpr size_t kLocalWindows = 3;                   ///< fetched ahead
-  static constexpr uint64_t kWindowBytes = uint64_t{2} << 20;  ///< of each chunk in one window
+  static constexpr uint64_t kWindowBytes = uint64_t{2} << 20;  ///< the bytes of each chunk in one window
 
  private:
   asio::awaitable<Status> read();
@@ -56,7 +56,7 @@ class LostChunkRead final : private ReadPipeline<WindowReader>::User {
   LostRange range_;
   uint64_t next_ = 0;     ///< offset in the chunk up to which the sink has bytes
   uint64_t planned_ = 0;  ///< and up to which windows were planned
-  uint32_t crc_ = 0;      ///< of the bytes that the sink has
+  uint32_t crc_ = 0;      ///< the CRC of the bytes that the sink has
   DegradedReadReport report_;
 };
 

@@ -17,7 +17,7 @@ namespace kintsugi::client {
 class PackedReads {
  public:
   static constexpr size_t kMaxKept = 16;     ///< ranges, each of kMaxSmallRead bytes at most
-  static constexpr size_t kMaxStripes = 64;  ///< of which it is remembered where the last read ended
+  static constexpr size_t kMaxStripes = 64;  ///< the end of the last read is remembered for so many stripes
   static constexpr uint64_t kGap = 4096;     ///< between two reads that follow one another
 
   /// Copies the part, if all of it is kept.

@@ -64,9 +64,9 @@ class RangeRead {
     size_t first_window = 0, windows = 0;
   };
   struct Part {
-    StripeWindow window;  ///< of an inline stripe: which bytes of it
+    StripeWindow window;  ///< the bytes that are wanted, if the stripe is inline
     std::shared_ptr<const LocatedStripe> stripe;
-    bool small = false;  ///< at most a block of one chunk
+    bool small = false;  ///< it lies in one block of one chunk
     std::unique_ptr<WindowReader> reader;
     std::vector<std::byte> copied;                  ///< once it does not hold buffers any more
     std::vector<std::span<const std::byte>> bytes;  ///< wherever they are
@@ -94,7 +94,8 @@ class RangeRead {
   std::vector<std::unique_ptr<Part>> windows_;
   std::vector<Part*> small_;
   size_t least_buffers_ = 0, buffers_needed_ = 0;
-  Lease lease_;  ///< what no part holds; when run() has ended, what stands for the bytes that were copied
+  Lease
+      lease_;  ///< the buffers that no part holds; when run() has ended, those of the bytes that were copied
   runtime::TaskGroup tasks_;
 };
 

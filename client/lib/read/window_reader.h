@@ -69,7 +69,7 @@ class WindowReader {
   WindowTree tree_;
   bool must_widen_ = false;
   int hedge_rounds_ = 0;
-  bool no_hedge_left_ = false;  ///< of the budget, when the next round would have begun
+  bool no_hedge_left_ = false;  ///< no budget was left when the next round would have begun
 };
 
 }  // namespace kintsugi::client

@@ -30,7 +30,7 @@ enum class GivesUp {
 
 struct Operation {
   uint32_t opcode;
-  sight::Site site;  ///< its name in traces and diagnoses; it measures the bytes of the arguments
+  sight::Site site;  ///< the name in traces and diagnoses; the bytes of the arguments are its input
   Handler* serve;
   GivesUp gives_up = GivesUp::kWhenKilled;
 };
