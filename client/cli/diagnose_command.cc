@@ -11,6 +11,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "client/cli/source_slice.h"
+#include "common/proto/measured_rates.h"
 #include "common/proto/sight.pb.h"
 #include "common/proto/verdict_advice.h"
 #include "common/proto/verdicts.h"
@@ -67,6 +68,8 @@ void print_verdict(const proto::Verdict& verdict, const Arguments& arguments) {
     fmt::print("  {}{}\n", i == 0 ? "" : "waits for ", proto::describe(verdict.chain(i)));
   for (const std::string& reason : verdict.why())
     fmt::print("  because {}\n", shown_message(reason));
+  if (const auto rate = proto::measured_rate(verdict.kind(), verdict.confidence()))
+    fmt::print("  such verdicts were right {} of {} times in campaigns\n", rate->right, rate->of);
   for (const std::string& frame : verdict.stack())
     fmt::print("  at {}\n", shown_message(frame));
   if (arguments.slice > 0) print_slice(verdict, arguments);

@@ -38,14 +38,18 @@ void show(Session& session, const proto::ChangeFaultsResponse& answer) {
                       {"action", fault.action()},
                       {"detail", fault.detail()},
                       {"passed", fault.passed()},
-                      {"happened", fault.happened()}});
+                      {"happened", fault.happened()},
+                      {"file", fault.file()},
+                      {"line", fault.line()},
+                      {"function", fault.function()},
+                      {"region", fault.region()}});
     if (session.json) continue;
     fmt::print("{:>4}  {} at {}{}{}: reached {} times, happened {} times\n", fault.number(), fault.action(),
                fault.point(), fault.detail().empty() ? "" : ", only ", fault.detail(), fault.passed(),
                fault.happened());
   }
   for (const proto::FaultPasses& each : answer.passes())
-    passes.push_back({{"point", each.point()}, {"passes", each.passes()}});
+    passes.push_back({{"point", each.point()}, {"method", each.method()}, {"passes", each.passes()}});
   if (session.json) {
     print_json({{"faults", std::move(faults)}, {"points", std::move(passes)}});
   } else if (answer.faults().empty()) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/measured_rates.h"
 #include "common/proto/room_verdicts.h"
 
 namespace kintsugi::proto {
@@ -90,6 +92,8 @@ std::string what(const Verdict& verdict) {
                                        : fmt::format("disk ({}) stands still", printable(verdict.device()))) +
              " again and again";
     case Verdict::UNREACHED: return region + " do not reach it";
+    case Verdict::ERRORS: return "answers errors to most calls";
+    case Verdict::CLOCK: return "its wall clock jumped";
     default: return region;
   }
 }
@@ -132,6 +136,7 @@ Document document(const Verdict& verdict) {
                      {"file", place.file()},
                      {"line", place.line()},
                      {"function", place.function()}});
+  const std::optional<MeasuredRate> rate = measured_rate(verdict.kind(), verdict.confidence());
   Document result = {{"id", verdict.id()},
                      {"kind", kind_name(verdict.kind())},
                      {"server", verdict.server()},
@@ -150,6 +155,8 @@ Document document(const Verdict& verdict) {
                      {"since_s", static_cast<double>(verdict.since_ns()) / 1e9},
                      {"confidence", confidence_name(verdict.confidence())},
                      {"probability", verdict.probability()},
+                     {"measured_right", rate ? rate->right : 0},
+                     {"measured_of", rate ? rate->of : 0},
                      {"why", array_of(verdict.why())},
                      {"masked", verdict.masked()},
                      {"gone_around", verdict.gone_around()},
@@ -171,9 +178,9 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 16> kNames = {
-      "stuck", "running",   "silent",   "not served", "device",   "link", "deadlock", "client",
-      "slow",  "behaviour", "resource", "host",       "messages", "full", "pauses",   "unreached"};
+  constexpr std::array<std::string_view, 18> kNames = {
+      "stuck",     "running",  "silent", "not served", "device", "link",   "deadlock",  "client", "slow",
+      "behaviour", "resource", "host",   "messages",   "full",   "pauses", "unreached", "errors", "clock"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -212,7 +219,8 @@ std::string describe(const Verdict& verdict) {
   const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
                        verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST &&
                        verdict.kind() != Verdict::MESSAGES && verdict.kind() != Verdict::FULL &&
-                       verdict.kind() != Verdict::PAUSES && verdict.kind() != Verdict::UNREACHED;
+                       verdict.kind() != Verdict::PAUSES && verdict.kind() != Verdict::UNREACHED &&
+                       verdict.kind() != Verdict::ERRORS && verdict.kind() != Verdict::CLOCK;
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {

@@ -45,6 +45,11 @@ void describe(const FaultPoints::Listed& listed, proto::InjectedFault& into) {
   into.set_bytes(listed.fault.bytes);
   into.set_passed(listed.passed);
   into.set_happened(listed.happened);
+  if (!listed.first) return;
+  into.set_file(listed.first->where.file_name());
+  into.set_line(listed.first->where.line());
+  into.set_function(listed.first->where.function_name());
+  into.set_region(std::string(listed.first->region));
 }
 
 }  // namespace
@@ -80,6 +85,12 @@ asio::awaitable<Status> ChangeFaults::operator()(Context, const proto::ChangeFau
     auto& passes = *response.add_passes();
     passes.set_point(std::string(name_of(static_cast<runtime::FaultPoint>(i))));
     passes.set_passes(faults_->passes()[i]);
+  }
+  for (const auto& [place, count] : faults_->methods()) {
+    auto& passes = *response.add_passes();
+    passes.set_point(std::string(name_of(place.first)));
+    passes.set_method(place.second);
+    passes.set_passes(count);
   }
   co_return Status{};
 }

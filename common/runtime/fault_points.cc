@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/runtime/turn_place.h"
+
 namespace kintsugi::runtime {
 namespace {
 
@@ -69,19 +71,32 @@ Result<FaultAction> fault_action_of(std::string_view name) {
   return find<FaultAction>(kActions, name, "fault");
 }
 
+namespace {
+
+/// The detail of the place is a method, of which there are few.
+bool has_method(FaultPoint point) {
+  return point == FaultPoint::kServeCall || point == FaultPoint::kServeStream ||
+         point == FaultPoint::kAnswer || point == FaultPoint::kCall;
+}
+
+}  // namespace
+
 bool FaultPoints::is_set(uint64_t number) const {
   return std::ranges::any_of(faults_, [&](const Listed& each) { return each.number == number; });
 }
 
-asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail) {
+asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail,
+                                                std::source_location where) {
   ++passes_[static_cast<size_t>(point)];
+  if (has_method(point) && methods_.size() < kMaxMethods) ++methods_[{point, std::string(detail)}];
   FaultOutcome outcome;
   std::vector<std::pair<uint64_t, Fault>> now;
   for (Listed& each : faults_) {
     if (each.fault.point != point || detail.find(each.fault.detail) == std::string_view::npos) continue;
     if (each.passed++ < each.fault.skip) continue;
     if (each.fault.times != 0 && each.happened >= each.fault.times) continue;
-    ++each.happened;
+    const Site* const runs = TurnPlace::here().site();
+    if (++each.happened == 1) each.first = {where, runs != nullptr ? runs->name : std::string_view()};
     now.emplace_back(each.number, each.fault);
   }
   for (const auto& [number, fault] : now) {

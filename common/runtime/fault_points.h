@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,7 +94,8 @@ class FaultPoints {
 
   /// False: pass() would do nothing.
   bool armed() const { return !faults_.empty(); }
-  asio::awaitable<FaultOutcome> pass(FaultPoint point, std::string_view detail = {});
+  asio::awaitable<FaultOutcome> pass(FaultPoint point, std::string_view detail = {},
+                                     std::source_location where = std::source_location::current());
 
   /// The number by which it is removed. kLimitExceeded: there are too many.
   Result<uint64_t> set(Fault fault);
@@ -99,13 +103,24 @@ class FaultPoints {
   Status remove(uint64_t number);
   void clear();
 
+  /// Where in the code a fault did something: what whoever looks for it has to name.
+  struct Met {
+    std::source_location where;
+    std::string_view region;  ///< the region of code that ran; empty: none has a name
+  };
   struct Listed {
     uint64_t number = 0;
     Fault fault;
-    uint64_t passed = 0;    ///< times that the place was reached
-    uint64_t happened = 0;  ///< times that the fault did something
+    uint64_t passed = 0;            ///< times that the place was reached
+    uint64_t happened = 0;          ///< times that the fault did something
+    std::optional<Met> first = {};  ///< the first of these times
   };
   std::vector<Listed> list() const;
+  static constexpr size_t kMaxMethods = 256;
+  /// How often each place whose detail is a method was passed, by method; at most kMaxMethods of them.
+  const std::map<std::pair<FaultPoint, std::string>, uint64_t, std::less<>>& methods() const {
+    return methods_;
+  }
   /// How often each place was passed while any fault was set: what may be drawn.
   const std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)>& passes() const { return passes_; }
 
@@ -117,6 +132,7 @@ class FaultPoints {
   const KeepBusy keep_busy_;
   std::list<Listed> faults_;
   std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)> passes_{};
+  std::map<std::pair<FaultPoint, std::string>, uint64_t, std::less<>> methods_;
   std::vector<std::unique_ptr<char[]>> leaked_;
   uint64_t next_ = 1;
   Event changed_;

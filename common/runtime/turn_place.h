@@ -28,6 +28,9 @@ class TurnPlace {
     return longest_;
   }
 
+  /// What runs now; null: nothing that has a name.
+  const Site* site() const { return site_; }
+
   /// The place of the calling thread.
   static TurnPlace& here() { return here_; }
 

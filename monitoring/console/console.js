@@ -85,7 +85,7 @@ function alarmCard(alarm, width) {
   const sureness = { certain: "bad", likely: "warn", unsure: "" }[alarm.confidence] ?? "";
   const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
-    element("span", `badge ${sureness}`, alarm.confidence), alarm.masked ? element("span", "badge good", alarm.kind === "client" ? "nobody else waits" : "masked: operations went on") : "");
+    element("span", `badge ${sureness}`, alarm.confidence), alarm.measured_of > 0 ? ` (${alarm.measured_right} of ${alarm.measured_of} right in campaigns) ` : "", alarm.masked ? element("span", "badge good", alarm.kind === "client" ? "nobody else waits" : "masked: operations went on") : "");
   const where = alarm.kind === "silent" ? element("p", "", "does not report and answers nobody") :
     alarm.kind === "full" ? element("p", "", alarm.line_of_text) :
     element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");

@@ -19,6 +19,8 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
   std::vector<gray::Pausing> processes;
   std::vector<gray::Disk> disks;
   std::vector<gray::Checks> checks;
+  std::vector<gray::Answers> answers;
+  std::vector<gray::Clocks> clocks;
   for (const auto& view : snapshot.processes) {
     const proto::SightReport& last = view->last();
     // What applications do is their business.
@@ -29,6 +31,12 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
                          .stood_still_ns = last.system().stood_still_ns(),
                          .delayed = shares_.since(who.process, snapshot.taken - kOver).delayed,
                          .at = view->arrived()});
+    answers.push_back(
+        {.who = who, .all = last.answers(), .failed = last.failed_answers(), .at = view->arrived()});
+    clocks.push_back({.who = who,
+                      .machine = shares_.machine_of(who.process),
+                      .wall_ns = last.wall_ns(),
+                      .uptime_ns = static_cast<int64_t>(last.uptime_ns())});
     for (const proto::SightDevice& device : last.devices())
       if (!device.peer())
         disks.push_back({.of = who, .name = device.name(), .stalls = device.stalls(), .at = view->arrived()});
@@ -40,6 +48,8 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
   pauses_.look(processes, snapshot.taken);
   stalls_.look(disks, snapshot.taken);
   unreached_.look(checks, snapshot.taken);
+  errors_.look(answers, snapshot.taken);
+  clocks_.look(clocks, snapshot.taken);
 }
 
 std::vector<proto::Verdict> GrayDetector::unreached(const model::Snapshot& snapshot,
@@ -66,6 +76,8 @@ std::vector<proto::Verdict> GrayDetector::examine(const model::Snapshot& snapsho
   // Requests of a process that stands still take long on a disk that is well.
   for (proto::Verdict& disk : stalls_.alarms(snapshot.taken))
     if (!names(found, disk.process())) found.push_back(std::move(disk));
+  std::ranges::move(errors_.alarms(snapshot.taken), std::back_inserter(found));
+  std::ranges::move(clocks_.alarms(snapshot.taken), std::back_inserter(found));
   return found;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "monitoring/daemon/detector.h"
+#include "monitoring/gray/clocks.h"
+#include "monitoring/gray/errors.h"
 #include "monitoring/gray/pauses.h"
 #include "monitoring/gray/stalls.h"
 #include "monitoring/gray/unreached.h"
@@ -26,6 +28,8 @@ class GrayDetector final : public Detector {
   gray::PauseWatch pauses_;
   gray::StallWatch stalls_;
   gray::UnreachedWatch unreached_;
+  gray::ErrorWatch errors_;
+  gray::ClockWatch clocks_;
 };
 
 }  // namespace kintsugi::monitoring

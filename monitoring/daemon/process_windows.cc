@@ -1,12 +1,11 @@
 #include "monitoring/daemon/process_windows.h"
 
-#include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "common/proto/verdicts.h"
-#include "monitoring/daemon/log_times.h"
+#include "monitoring/daemon/window_times.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -18,26 +17,6 @@ uint64_t total_transitions(const model::ProcessView& view) {
   for (const auto& [key, edge] : view.edges())
     count += edge.count();
   return count;
-}
-
-/// The text's model is one of seconds, which the octaves tell.
-similarity::Model seconds_of(const model::WorkerModel& window) {
-  std::vector<similarity::Edge> edges;
-  for (const auto& [key, edge] : window.edges()) {
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < edge.octaves.size(); ++i) {
-      const double seconds = 1.5 * std::ldexp(1.0, static_cast<int>(i)) / 1e9;
-      sum += static_cast<double>(edge.octaves[i]) * seconds;
-      squares += static_cast<double>(edge.octaves[i]) * seconds * seconds;
-    }
-    const auto count = static_cast<double>(edge.count);
-    const double mean = sum / count;
-    edges.push_back({.transition = {key.first, key.second},
-                     .count = count,
-                     .mean = mean,
-                     .squares = std::max(0.0, squares - mean * mean * count)});
-  }
-  return similarity::Model(std::move(edges));
 }
 
 Document of_transition(const similarity::Transition& transition, double magnitude, const StateNames& names) {

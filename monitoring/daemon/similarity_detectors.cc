@@ -1,6 +1,6 @@
 #include "monitoring/daemon/similarity_detectors.h"
 
-#include "monitoring/daemon/log_times.h"
+#include "monitoring/daemon/window_times.h"
 
 namespace kintsugi::monitoring {
 namespace {

@@ -19,7 +19,8 @@ std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
     slow.set_part(proto::SlowServer::DISK);
     slow.set_name(verdict.device());
   } else if ((verdict.kind() == proto::Verdict::SLOW && verdict.servers_waiting_size() > 0) ||
-             (verdict.kind() == proto::Verdict::PAUSES && verdict.device().empty())) {
+             (verdict.kind() == proto::Verdict::PAUSES && verdict.device().empty()) ||
+             verdict.kind() == proto::Verdict::ERRORS) {
     slow.set_server_id(verdict.server_id());
     slow.set_part(proto::SlowServer::LINK);
   }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/measured_rates.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::proto {
@@ -136,6 +137,7 @@ TEST(VerdictText, WhatAReportMayHoldStaysOnOneLineAndLosesNothingInJson) {
 
 TEST(VerdictJson, HasEveryFieldByItsName) {
   const Json json = Json::parse(to_json(stuck()));
+  const auto rate = measured_rate(stuck().kind(), stuck().confidence());
   const Json expected = {{"id", 7},
                          {"kind", "stuck"},
                          {"server", "server 4"},
@@ -154,6 +156,8 @@ TEST(VerdictJson, HasEveryFieldByItsName) {
                          {"since_s", 41.0},
                          {"confidence", "certain"},
                          {"probability", 0.996},
+                         {"measured_right", rate ? rate->right : 0},
+                         {"measured_of", rate ? rate->of : 0},
                          {"why", {"in 998 earlier cases this step may have taken so long 3 times"}},
                          {"masked", false},
                          {"factor", 0.0},

@@ -20,14 +20,18 @@ import phases  # noqa: E402
 import simulated  # noqa: E402
 
 
-def verdict(server, peer="", kind="stuck", region="chunkserver.read_chunk", confidence="certain", after=4.0, file="a.cc", line_of_text=None, files=()):
-    return {"server": server, "peer": peer, "kind": kind, "region": region, "confidence": confidence, "after": after, "file": file, "slice": list(files),
-            "line_of_text": line_of_text or f"{server} {kind}"}
+PLACE = {"file": "/src/store/a.cc", "line": 100, "function": "awaitable<Status> ns::Reader::read(int)", "region": "chunkserver.read_chunk"}
+
+
+def verdict(server, peer="", kind="stuck", region="chunkserver.read_chunk", confidence="certain", after=4.0, file="store/a.cc", line=90, function="Reader::read",
+            line_of_text=None, places=()):
+    return {"server": server, "peer": peer, "kind": kind, "region": region, "confidence": confidence, "after": after, "file": file, "line": line,
+            "function": function, "slice": [{"file": where[0], "line": where[1], "function": where[2]} for where in places], "line_of_text": line_of_text or f"{server} {kind}"}
 
 
 def injection(kind="hang", server="chunkserver-3", peer="", verdicts=(), before=(), aftermath=(), number=0, reached=1.0, **more):
     return {"seed": 1, "number": number, "class": "point", "kind": kind, "point": "disk-read", "detail": "", "server": server, "peer": peer,
-            "regions": ["read_chunk"], "file": "a.cc", "harmless": False, "right_kinds": [], "reached": reached, "ended": 10.0, "unix": 100.0,
+            "place": PLACE, "harmless": False, "right_kinds": [], "reached": reached, "ended": 10.0, "unix": 100.0,
             "before": list(before), "verdicts": list(verdicts), "aftermath": list(aftermath), **more}
 
 
@@ -41,6 +45,23 @@ class Right(unittest.TestCase):
         link = {"kind": "dead-link", "server": "chunkserver-3", "peer": "chunkserver-5"}
         self.assertTrue(judge.is_named(injection(**link, verdicts=[verdict("chunkserver-5", "chunkserver-3")])))
         self.assertFalse(judge.is_named(injection(**link, verdicts=[verdict("chunkserver-3"), verdict("chunkserver-5")])), "two verdicts, one end each")
+
+    def test_a_healthy_end_of_a_link_is_a_wrong_server_though_the_other_one_is_named(self):
+        one = injection(kind="deaf", verdicts=[verdict("chunkserver-3", "chunkserver-5", kind="link")])
+        self.assertTrue(judge.is_named(one))
+        self.assertEqual([right for _, right in judge.judged_verdicts(one)], [False])
+        self.assertEqual(judge.reported_servers(one), [("chunkserver-3", True), ("chunkserver-5", False)])
+
+    def test_a_verdict_on_a_client_accuses_no_server(self):
+        one = injection(verdicts=[verdict("an unknown client", "chunkserver-3", kind="client")])
+        self.assertFalse(judge.is_named(one))
+        self.assertEqual(judge.judged_verdicts(one), [])
+        self.assertEqual(judge.reported_servers(one), [])
+
+    def test_servers_count_once_however_many_verdicts_name_them(self):
+        one = injection(before=[verdict("chunkserver-7")], verdicts=[verdict("chunkserver-3"), verdict("chunkserver-3", kind="slow")],
+                        aftermath=[verdict("chunkserver-4")])
+        self.assertEqual(judge.reported_servers(one), [("chunkserver-3", True), ("chunkserver-4", False), ("chunkserver-7", False)])
 
     def test_what_holds_nobody_up_has_no_right_verdict(self):
         one = injection(kind="repeat", harmless=True, verdicts=[verdict("chunkserver-3")])
@@ -76,16 +97,28 @@ class Right(unittest.TestCase):
 
 class Places(unittest.TestCase):
     def test_region_at_first_place_and_among_the_first(self):
-        one = injection(verdicts=[verdict("chunkserver-3", region="other"), verdict("chunkserver-3", region="chunkserver.Read_Chunk > disk.read")])
-        self.assertFalse(judge.right_at(one, 1))
+        one = injection(verdicts=[verdict("chunkserver-3", region="chunkserver.read_chunk > disk.read"),
+                                  verdict("chunkserver-3", region="serve.ReadChunk > chunkserver.read_chunk")])
+        self.assertFalse(judge.right_at(one, 1), "the innermost region counts, and no part of a name does")
         self.assertTrue(judge.right_at(one, 3))
 
     def test_the_right_region_at_the_wrong_server_does_not_count(self):
         self.assertFalse(judge.right_at(injection(verdicts=[verdict("chunkserver-4")]), 3))
 
-    def test_file_of_the_verdict_or_of_its_slice(self):
-        self.assertTrue(judge.has_file(injection(verdicts=[verdict("chunkserver-3", file="b.cc", files=["x.cc", "a.cc"])])))
-        self.assertFalse(judge.has_file(injection(verdicts=[verdict("chunkserver-3", file="b.cc")])))
+    def test_the_function_that_the_first_verdict_on_the_server_names(self):
+        other = {"file": "b.cc", "line": 1, "function": "other"}
+        self.assertTrue(judge.in_first_function(injection(verdicts=[verdict("chunkserver-4", **other), verdict("chunkserver-3")])))
+        self.assertFalse(judge.in_first_function(injection(verdicts=[verdict("chunkserver-3", **other), verdict("chunkserver-3")])))
+        self.assertFalse(judge.in_first_function(injection(verdicts=[verdict("chunkserver-3", function="Reader::re")])))
+        self.assertFalse(judge.in_first_function(injection(verdicts=[])))
+
+    def test_the_slice_holds_the_place_within_ten_lines_and_a_file_alone_is_not_enough(self):
+        def sliced(*where):
+            return judge.in_slice(injection(verdicts=[verdict("chunkserver-3", file="b.cc", line=1, function="f", places=[("x.cc", 5, "g"), where])]))
+        self.assertTrue(sliced("store/a.cc", 110, "g"))
+        self.assertTrue(sliced("store/a.cc", 300, "Reader::read"))
+        self.assertFalse(sliced("store/a.cc", 111, "g"))
+        self.assertFalse(sliced("a.h", 100, "g"))
 
     def test_seconds_count_from_when_it_was_reached_and_are_never_negative(self):
         one = injection(reached=3.0, verdicts=[verdict("chunkserver-4", after=3.5), verdict("chunkserver-3", after=7.5)])
@@ -130,11 +163,6 @@ class Report(unittest.TestCase):
         self.assertIn("right of those called certain | 1 of 2", out)
         self.assertIn("- 1/1: hang disk-read at chunkserver-3: missed; chunkserver-4 is wrong", out)
 
-    def test_journals_of_before_there_was_interference_are_read(self):
-        old = injection(verdicts=[verdict("chunkserver-3")])
-        del old["right_kinds"]
-        self.assertIn("1 of 1", self.printed([old]))
-
     def test_nothing_at_all_is_a_report_too(self):
         self.assertIn("0 injections", self.printed([]))
 
@@ -147,6 +175,8 @@ class Simulated(unittest.TestCase):
 
 class NoCluster:
     directory = "/"
+    places = [faults.Place("disk-read", "", "chunkserver", 400.0), faults.Place("serve-call", "Stat", "metaserver", 2.0),
+              faults.Place("start-repair", "", "repair manager", 9.0)]
     repair_manager = "repair manager 127.0.0.1:7010"
     groups = {f"chunkserver-{number}": "group" for number in range(1, faults.SERVERS + 1)}
 
@@ -163,11 +193,20 @@ class Draws(unittest.TestCase):
             one, again = (faults.Fault(random.Random("5 17"), NoCluster(), which).describe() for _ in range(2))
             self.assertEqual(one, again)
 
-    def test_the_hangs_of_published_seeds_are_the_same_as_ever(self):
-        drawn = [faults.Fault(random.Random(f"4001 {number}"), NoCluster()) for number in range(4)]
-        self.assertEqual([(one.kind, one.server, one.point, one.skip) for one in drawn],
-                         [("hang", "chunkserver-7", "disk-read", 3), ("hang", "chunkserver-8", "disk-write", 5),
-                          ("hang", "chunkserver-9", "serve-stream", 8), ("cut-off", "chunkserver-8", "", 6)])
+    def test_every_place_that_was_passed_is_drawn_at_a_daemon_of_its_role_and_at_a_pass_that_comes(self):
+        drawn = [faults.Fault(random.Random(f"8 {number}"), NoCluster()) for number in range(400)]
+        places = {(one.point, one.detail, one.server.split("-")[0]) for one in drawn if one.action in ("hang", "delay", "cpu-loop")}
+        self.assertEqual(places, {("disk-read", "", "chunkserver"), ("serve-call", "Stat", "metaserver"),
+                                  ("start-repair", "", "repair manager 127.0.0.1:7010")})
+        self.assertEqual({one.skip for one in drawn if one.point == "serve-call" and one.detail == "Stat"}, {0})
+        self.assertGreater(len({one.skip for one in drawn if one.point == "disk-read"}), 8)
+
+    def test_places_are_those_that_a_daemon_passes_more_than_once_in_twenty_seconds(self):
+        passed = [{"point": "disk-read", "method": "", "passes": 100}, {"point": "disk-sync", "method": "", "passes": 10},
+                  {"point": "serve-call", "method": "", "passes": 500}, {"point": "serve-call", "method": "EndRepair", "passes": 400},
+                  {"point": "serve-call", "method": "ChangeFaults", "passes": 100}, {"point": "answer", "method": "EndRepair", "passes": 400}]
+        found = faults.places_of("chunkserver", 10, passed, 20.0)
+        self.assertEqual([(one.point, one.detail, one.passes) for one in found], [("disk-read", "", 10.0), ("serve-call", "EndRepair", 40.0)])
 
     def test_every_kind_of_interference_is_drawn_and_every_harmful_one_has_a_name(self):
         drawn = [faults.Fault(random.Random(f"1 {number}"), NoCluster(), "interference") for number in range(400)]

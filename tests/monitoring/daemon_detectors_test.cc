@@ -9,6 +9,7 @@
 #include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
+#include "monitoring/daemon/window_times.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -209,6 +210,18 @@ TEST(ComplaintDetector, NamesTheServerAtTheAddressThatOthersComplainOf) {
   EXPECT_EQ(found[0].server(), "server-2");
   EXPECT_EQ(found[0].server_id(), 2u);
   EXPECT_EQ(found[0].region(), "serve.ReadChunk");
+}
+
+TEST(WindowTimes, SamplesOfOneOctaveAreSpreadOverItAndNotAPoint) {
+  model::WorkerModel window;
+  for (int i = 0; i < 100; ++i)
+    window.add(1, 2, Duration(1500));
+  const similarity::Model seconds = seconds_of(window);
+  const similarity::Edge* edge = seconds.find({1, 2});
+  ASSERT_NE(edge, nullptr);
+  EXPECT_DOUBLE_EQ(edge->mean, 1.5 * 1024e-9);
+  EXPECT_NEAR(edge->deviation(), 1024e-9 / std::sqrt(12), 1e-12)
+      << "a point would be infinitely unlike its neighbour";
 }
 
 TEST(ProcessWindows, TheWindowOfAServerThatTakesLongerIsOddAndSaysWhere) {

@@ -9,6 +9,7 @@
 namespace kintsugi::processes {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::json;
@@ -41,6 +42,9 @@ TEST_F(FaultCommand, WhatItSetsHappensUntilItIsCleared) {
   EXPECT_EQ(kintsugi({"stat", "/"}).exit_code, 0) << "it was to happen once";
   ASSERT_EQ(faults("metaserver").size(), 1U);
   EXPECT_EQ(faults("metaserver")[0].at("happened"), 1);
+  EXPECT_THAT(faults("metaserver")[0].at("file").get<std::string>(),
+              EndsWith("common/rpc/server_connection.cc"));
+  EXPECT_EQ(faults("metaserver")[0].at("region"), "serve.Stat");
 
   EXPECT_EQ(kintsugi({"fault", "set", "metaserver", "serve-call", "error", "--detail", "Stat"}).exit_code, 0);
   EXPECT_NE(kintsugi({"stat", "/"}).exit_code, 0);

@@ -47,7 +47,7 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
   const int caller = static_cast<int>(tasks_[task].process);
   if (caller == callee) return {What::kNotServed, "it has no task for a request of its own"};
   if (is_broken(caller, callee))
-    return {What::kLink, "neither of the two hears the other, and nobody else misses either of them"};
+    return {What::kLink, "neither of the two hears the other, and nobody else misses either of them", true};
 
   const auto own = evidence_.movement().unmoved(processes[caller]->process(), address, now);
   const std::set<int>& answered = answered_by(callee);

@@ -27,6 +27,8 @@ class Hearing {
   struct Finding {
     What what = What::kUnclear;
     const char* why = "";
+    /// kLink: neither of the two hears the other, and others are heard by both. Otherwise one of them may be at fault.
+    bool mutual = false;
   };
 
   /// The parameters outlive this.

@@ -228,7 +228,8 @@ class Writer {
     } else if (sink.place == Place::kSilent) {
       probability = silence(verdict, culprit, sink);
     } else if (sink.place == Place::kLink) {
-      probability = sink.either_end ? kInferred : kLost;
+      // One end may be healthy unless neither hears the other, so it cannot be accused with certainty.
+      probability = sink.mutual ? kLost : kInferred;
     } else if (sink.place == Place::kCaller) {
       probability = sink.process >= 0 ? kInferred : 0.5;
     }

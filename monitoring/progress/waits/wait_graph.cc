@@ -137,6 +137,7 @@ uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int cal
   // Another request may decide where this one leaves it open.
   if (is_sure || vertices_[link].why.empty()) {
     vertices_[link].either_end = !is_sure;
+    vertices_[link].mutual |= finding.mutual;
     vertices_[link].why = finding.why;
   }
   return link;

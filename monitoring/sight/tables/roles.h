@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/status.h"
 #include "common/runtime/site.h"
 #include "monitoring/sight/tables/seqlock.h"
 #include "monitoring/sight/tables/zeroed_array.h"
@@ -13,9 +14,24 @@ namespace kintsugi::sight {
 
 using runtime::Site;
 
+/// Whoever asked has done nothing wrong, and another process of the kind may be able to do it.
+inline bool is_own_fault(Code outcome) {
+  switch (outcome) {
+    case Code::kUnavailable:
+    case Code::kIoError:
+    case Code::kInternal:
+    case Code::kOutOfMemory:
+    case Code::kMediumError:
+    case Code::kReadOnlyDevice:
+    case Code::kCorrupt: return true;
+    default: return false;
+  }
+}
+
 struct RoleTotals {
   const Site* site;
   uint64_t begun, ended, failed;
+  uint64_t broken;  ///< those of the failed ones whose outcome is the process's own fault
   uint32_t live;
 };
 
@@ -35,10 +51,12 @@ class RoleTable {
     add(roles_[role].begun, uint64_t{1});
     add(roles_[role].live, uint32_t{1});
   }
-  void count_ended(uint16_t role, bool failed) {
+  void count_ended(uint16_t role, Code outcome) {
     add(roles_[role].ended, uint64_t{1});
     put(roles_[role].live, roles_[role].live - 1);
-    if (failed) add(roles_[role].failed, uint64_t{1});
+    if (outcome == Code::kOk) return;
+    add(roles_[role].failed, uint64_t{1});
+    if (is_own_fault(outcome)) add(roles_[role].broken, uint64_t{1});
   }
 
   // ---- for any thread

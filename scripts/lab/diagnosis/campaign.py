@@ -4,6 +4,7 @@
     scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases|gray] [--seed 1] [--bin build/test/bin]
                                              [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
+    scripts/lab/diagnosis/campaign.py rates --journal campaign.journal... [--write]
     scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
     scripts/lab/diagnosis/campaign.py phases --journal phases.journal --snapshots KEPT
     scripts/lab/diagnosis/campaign.py healthy --minutes 240
@@ -36,11 +37,12 @@ import time
 
 import judge
 import phases
-from faults import Fault
+from faults import SERVERS, Fault, places_of
 from load import Load
 from watched import Watched, enter_own_network
 
 AFTER, AFTER_SLOW, AFTER_GRAY, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 60.0, 20.0, 3.0, 45.0
+PROFILE = 40.0  # seconds for which the places that the load reaches are counted
 PHASE, REST = 15.0, 25.0  # seconds that a fault of a phase is let do its work, and before each without one
 WARM_UP = {"hangs": 10, "gray": 60, "interference": 200, "phases": 120}  # seconds: what is slow is known from what was usual
 
@@ -48,8 +50,7 @@ WARM_UP = {"hangs": 10, "gray": 60, "interference": 200, "phases": 120}  # secon
 def kept(verdict):
     names = ("id", "kind", "server", "process_kind", "peer", "device", "region", "file", "line", "function", "confidence", "probability", "masked", "waiters",
              "line_of_text")
-    slice_of = sorted({place["file"] for place in verdict["slice"]})
-    return {**{name: verdict[name] for name in names}, "slice": slice_of}
+    return {**{name: verdict[name] for name in names}, "slice": [{name: place[name] for name in ("file", "line", "function")} for place in verdict["slice"]]}
 
 
 class Seen:
@@ -117,6 +118,22 @@ def watch(fault, cluster, seen):
         time.sleep(0.2)
 
 
+def passed_places(cluster):
+    """All places of the code that the load reaches in some time: daemons count them only while a fault is set, here one that never happens."""
+    daemons = {"metaserver": ["metaserver"], "chunkserver": [f"chunkserver-{number}" for number in range(1, SERVERS + 1)],
+               "repair manager": [cluster.repair_manager.split()[-1]]}
+    for name in [name for names in daemons.values() for name in names]:
+        cluster.output("fault", "set", name, "heartbeat", "delay", "--skip", 10 ** 12)
+    time.sleep(PROFILE)
+    found = []
+    for role, names in daemons.items():
+        passed = [one for name in names for one in json.loads(cluster.output("fault", "list", name, "--json"))["points"]]
+        found += places_of(role, len(names), passed, PROFILE)
+    for name in [name for names in daemons.values() for name in names]:
+        cluster.output("fault", "clear", name)
+    return found
+
+
 def inject(cluster, fault):
     before = Seen()
     before.add(cluster.verdicts())
@@ -145,6 +162,7 @@ def record(arguments):
         load.start()
         time.sleep(WARM_UP[arguments.faults])
         wait_until_healthy(cluster, Seen())
+        cluster.places = passed_places(cluster)
         for number in range(done + 1, arguments.injections):
             fault = Fault(random.Random(f"{arguments.seed} {number}"), cluster, arguments.faults, number)
             if arguments.only and fault.kind not in arguments.only:
@@ -152,7 +170,7 @@ def record(arguments):
             if fault.set == "phases":
                 time.sleep(REST)
             began = time.time()
-            result = inject(cluster, fault)
+            result = inject(cluster, fault)  # what the fault describes afterwards holds where it happened
             line = json.dumps({"seed": arguments.seed, "number": number, "unix": began, "took": round(time.time() - began, 1), **fault.describe(), **result,
                                "pace": arguments.pace,
                                "load": [load.done, load.failed, load.wrong]})
@@ -267,6 +285,10 @@ def main():
     judging = commands.add_parser("report")
     judging.add_argument("--journal", type=pathlib.Path, nargs="+", default=[pathlib.Path("campaign.journal")])
     judging.set_defaults(run=judge.report)
+    rating = commands.add_parser("rates")
+    rating.add_argument("--journal", type=pathlib.Path, nargs="+", required=True)
+    rating.add_argument("--write", action="store_true", help="write them where `kintsugi diagnose` takes them from")
+    rating.set_defaults(run=judge.rates)
     comparing = commands.add_parser("compare")
     comparing.add_argument("--journal", type=pathlib.Path, nargs="+", default=[pathlib.Path("campaign.journal")])
     comparing.add_argument("--snapshots", type=pathlib.Path, nargs="+", required=True, help="what `record --keep` kept, of each journal")

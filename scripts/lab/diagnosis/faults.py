@@ -1,42 +1,48 @@
 """The faults of the campaign: how each is drawn, done to a running cluster, undone, and what a right answer names.
 
+Places in the code are drawn from all that the daemons passed while the load ran (places_of), and what a right answer has to say of them is told by the
+daemon when the fault happens: the file, line and function, and the region that ran.
+
 A fault knows nothing of the monitor, and the monitor nothing of it. Those of the class "outside" use no fault point: surroundings.py does them to the
-process, its control group or its packets. Regions are those that enclose the place in the code.
+process, its control group or its packets.
 
 There are three sets. Hangs stop something at once, and are named within seconds. Interference makes it slower, or takes what it needs: it is watched for
 longer, for what is slow is judged by several windows of ten seconds. Phases are the faults of Laguna et al. 2012 and 2015, one class after the other: each
 lasts for a window or two after some without a fault, and what is judged is in which window it was, at which server, and at which transition.
 """
 
+import collections
 import json
 import subprocess
 
 import surroundings
 
-# point, what it is narrowed to, where it is found, the parts of a region's name one of which a right answer has, and the file of the place or of the regions
-# right around it
-POINTS = [
-    ("serve-stream", "WriteChunk", "chunkserver", ["write_chunk", "WriteChunk"], "common/rpc/server_connection.cc"),
-    ("serve-stream", "ReadChunk", "chunkserver", ["read_chunk", "ReadChunk"], "common/rpc/server_connection.cc"),
-    ("serve-stream", "PartialSum", "chunkserver", ["partial_sum", "PartialSum"], "common/rpc/server_connection.cc"),
-    ("serve-call", "RepairChunk", "chunkserver", ["repair_chunk", "RepairChunk"], "common/rpc/server_connection.cc"),
-    ("serve-call", "WriteSmallChunk", "chunkserver", ["small", "WriteSmallChunk"], "common/rpc/server_connection.cc"),
-    ("send-chunk", "", "chunkserver", ["read_chunk", "ReadChunk"], "chunkserver/service/read_chunk.cc"),
-    ("disk-read", "", "chunkserver", ["read_blocks", "open_chunk", "segment"], "chunkserver/store/"),
-    ("disk-write", "", "chunkserver", ["append", "commit", "segment"], "chunkserver/store/"),
-    ("disk-sync", "", "chunkserver", ["commit", "segment"], "chunkserver/store/"),
-    ("own-sum", "", "chunkserver", ["partial_sum_own"], "chunkserver/repair/own_sum.cc"),
-    ("forward-sum", "", "chunkserver", ["partial_sum", "PartialSum"], "chunkserver/repair/partial_sum.cc"),
-    ("rebuild", "", "chunkserver", ["repair_chunk", "rebuil", "RepairChunk"], "chunkserver/repair/re"),
-    ("store-commit", "", "metaserver", ["metaserver."], "metaserver/service/"),
-    ("serve-call", "AllocateStripe", "metaserver", ["AllocateStripe", "allocate_stripe"], "common/rpc/server_connection.cc"),
-    ("serve-call", "Stat", "metaserver", ["Stat", "stat"], "common/rpc/server_connection.cc"),
-    ("start-repair", "", "repair manager", ["repair"], "repair_manager/manager/repair_runner.cc"),
-]
+# Nothing is drawn there: calls that wait on purpose for as long as nothing is new, and those by which the campaign itself speaks.
+NOT_DRAWN = ["AwaitRecalls", "FetchRepairWork", "ChangeFaults", "RegisterMonitor", "FindMonitor"]
+# Points that stop, delay or hold the loop of what passes them. (At call a caller waits that is no server; answer and heartbeat lose messages.)
+POINTS = ["serve-stream", "serve-call", "send-chunk", "disk-read", "disk-write", "disk-sync", "own-sum", "forward-sum", "rebuild", "store-commit", "start-repair"]
+
+
+class Place:
+    """Where a fault may be set: a point, one method of it, the role of the daemons there, and how often one of them passes it in twenty seconds."""
+
+    def __init__(self, point, detail, role, passes):
+        self.point, self.detail, self.role, self.passes = point, detail, role, passes
+
+
+def places_of(role, daemons, passed, seconds):
+    """What may be drawn: places that the load reaches at one daemon more than once in twenty seconds. `passed`: the points of `fault list` of the role's daemons."""
+    counts = collections.Counter()
+    for one in passed:
+        counts[one["point"], one["method"]] += one["passes"]
+    with_methods = {point for point, method in counts if method}
+    return [Place(point, method, role, count * 20 / seconds / daemons) for (point, method), count in sorted(counts.items())
+            if point in POINTS and method not in NOT_DRAWN and (method or point not in with_methods) and count * 20 / seconds / daemons > 1]
+
+
 # Answers that are lost or come twice. An answer that comes twice holds nobody up: then no verdict is the right one.
 ANSWERS = [("RepairChunk", "chunkserver"), ("AllocateStripe", "metaserver"), ("Stat", "metaserver")]
-# Passes that go first are drawn below this; fewer where few come by in the time that there is.
-SKIP, SKIP_RARE = 12, {"RepairChunk": 1, "WriteSmallChunk": 4, "own-sum": 4}
+SKIP = 12  # passes that go first are drawn below this; fewer where few come by in the time that there is
 
 OUTSIDE = {"stop": 4, "pause": 3, "freeze": 4, "starve": 4, "disk": 5, "cut-off": 3, "deaf": 3, "dead-link": 4}
 INSIDE = {"hang": 11, "cpu-loop": 4, "delay": 4, "drop": 2, "repeat": 1}
@@ -45,8 +51,8 @@ OUTSIDE_SHARE = 0.48
 # through or never given back, messages that each take a while, and such that are lost, damaged or come twice where somebody makes up for it.
 INTERFERENCE_OUTSIDE = {"hog": 4, "machine-hog": 3, "slow-link": 4, "slow-disk": 4}
 INTERFERENCE_INSIDE = {"memory-walk": 3, "leak": 3, "slow-messages": 4, "lost-frames": 1, "damaged-frames": 1, "repeat": 1}
-# Gray failures: what works most of the time, or for most purposes. None of them uses a fault point.
-GRAY = {"flapping": 3, "no-new-connections": 3, "large-packets": 3, "stalling-disk": 3}
+# Gray failures: what works most of the time, or for most purposes. Only a server that answers errors uses a fault point.
+GRAY = {"flapping": 3, "no-new-connections": 3, "large-packets": 3, "stalling-disk": 3, "errors": 3}
 FLAPS = [(1.5, 2.0), (2.6, 3.0), (0.8, 1.0)]  # seconds that it stands still, of so many
 STALL_SECONDS, STALL_PERIOD = 1.2, 8.0
 SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateStripe", "metaserver"), ("serve-stream", "ReadChunk", "chunkserver"),
@@ -54,7 +60,7 @@ SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateS
 # What a right verdict is called, where naming the server is not all of the answer.
 RIGHT_KINDS = {"hog": ["resource"], "machine-hog": ["host"], "memory-walk": ["resource"], "leak": ["resource"], "slow-disk": ["slow", "device"],
                "slow-link": ["slow", "link"], "slow-messages": ["slow"], "flapping": ["pauses"], "no-new-connections": ["unreached"],
-               "large-packets": ["unreached"], "stalling-disk": ["pauses", "device"]}
+               "large-packets": ["unreached"], "stalling-disk": ["pauses", "device"], "errors": ["errors"]}
 # Phases: loops and stalls of a place that end by themselves, competitors for the processor, memory, a slow disk, messages.
 PHASES = ["loop", "stall", "hog", "memory", "slow-disk", "message"]
 PHASE_SECONDS = [1, 5, 10]
@@ -77,7 +83,7 @@ class Fault:
 
     def __init__(self, rng, cluster, faults="hangs", number=0):
         self.cluster, self.set = cluster, faults
-        self.point, self.detail, self.peer, self.regions, self.file = "", "", "", [], ""
+        self.point, self.detail, self.peer, self.place = "", "", "", None
         self.action, self.times, self.seconds, self.bytes, self.skip = "", 1, 0, 0, 0
         self.outside = rng.random() < OUTSIDE_SHARE
         if faults == "phases":
@@ -105,9 +111,10 @@ class Fault:
                 self.point = "answer"
                 self.detail, where = rng.choice(ANSWERS)
             else:
-                self.point, self.detail, where, self.regions, self.file = rng.choice(POINTS)
+                place = rng.choice(self.cluster.places)
+                self.point, self.detail, where = place.point, place.detail, place.role
+                self.skip = rng.randrange(0, max(1, min(SKIP, int(place.passes / 2))))
             self.server = {"metaserver": "metaserver", "repair manager": self.cluster.repair_manager}.get(where, one)
-        self.skip = rng.randrange(0, SKIP_RARE.get(self.detail, SKIP_RARE.get(self.point, SKIP)))
 
     def draw_phase(self, rng, what):
         self.outside = what in ("hog", "slow-disk")
@@ -121,8 +128,10 @@ class Fault:
             self.seconds = PHASE_WALK_SECONDS if self.kind == "memory-walk" else self.seconds
 
     def draw_gray(self, rng, kind):
-        self.kind, self.outside = kind, True
+        self.kind, self.outside = kind, kind != "errors"
         self.server = f"chunkserver-{rng.randrange(1, SERVERS + 1)}"
+        if kind == "errors":  # each stream of chunks, in both directions
+            self.point, self.action, self.times = "serve-stream", "error", 0
         self.on, self.period = rng.choice(FLAPS) if kind == "flapping" else (STALL_SECONDS, STALL_PERIOD)
 
     def draw_interference(self, rng, kind):
@@ -182,7 +191,7 @@ class Fault:
 
     def describe(self):
         return {"set": self.set, "class": "outside" if self.outside else "point", "kind": self.kind, "point": self.point, "detail": self.detail, "server": self.server,
-                "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless,
+                "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "place": self.place, "harmless": self.harmless,
                 "right_kinds": RIGHT_KINDS.get(self.kind, [])}
 
     def address(self):
@@ -207,7 +216,11 @@ class Fault:
         if self.outside:
             return self.means.happened()
         try:
-            return any(fault["happened"] > 0 for fault in self._fault("list", self.address())["faults"])
+            for fault in self._fault("list", self.address())["faults"]:
+                if fault["happened"] > 0:
+                    self.place = self.place or {name: fault[name] for name in ("file", "line", "function", "region")}
+                    return True
+            return False
         except (subprocess.SubprocessError, ValueError):
             return None
 

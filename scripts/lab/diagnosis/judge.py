@@ -1,8 +1,14 @@
 """Judges journals of campaign.py: what was named, how much of it was right, how soon. It sees journals and snapshots, and never a cluster.
 
-A verdict is right when it names the server that the fault was at, or, of a link, both ends. Of faults that hold nobody up only whose messages they were is right. One that says
-that the machine is short of processor accuses nobody in the cluster: it counts only where a fault takes the machine's processors. Whatever stood
-before an injection is wrong. So is what first came after its end, unless it names the fault's server: reports come a second late.
+It compares what a verdict says with what the fault wrote down when it happened: the servers that it was done to, and the file, line, function and region
+of the place in the code.
+
+- A fault is *named* by a verdict in which all of its servers stand: the server, or both ends of a link.
+- A *reported server* is right when the fault was done to it. The healthy end of a link is a wrong one, and so is every server of a verdict that stood before
+  the injection, or came after its end without naming the fault's server: reports come a second late.
+- A verdict is right when all servers that it reports are, and there is one. One that says that the machine is short of processor reports no server, and
+  is right only where a fault takes the machine's processors. One on a client reports no server, and counts only where the fault was done to a client.
+- Of faults that hold nobody up only whose messages they were is right.
 """
 
 import collections
@@ -10,11 +16,15 @@ import concurrent.futures
 import json
 import math
 import os
+import pathlib
 import statistics
 import subprocess
 
+RATES = pathlib.Path(__file__).resolve().parents[3] / "common" / "proto" / "measured_rates.inc"
 METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
 WATCH, WATCH_SLOW, WATCH_HARMLESS = 25.0, 100.0, 10.0
+SLICE = 10  # lines of `diagnose --slice`
+AT_CLIENTS = ["stopped-mount"]  # faults that are done to clients
 
 
 def read(journals):
@@ -34,52 +44,91 @@ def share(hits, count):
     return f"{hits} of {count} ({100 * hits / max(1, count):.1f} %, {100 * low:.1f} to {100 * high:.1f})"
 
 
-def is_right(injection, verdict):
+def faulty(injection):
+    return {end for end in (injection["server"], injection["peer"]) if end}
+
+
+def reported(injection, verdict):
+    """The servers that a verdict accuses."""
+    if verdict["kind"] == "host" or (verdict["kind"] == "client" and injection["kind"] not in AT_CLIENTS):
+        return set()
+    return {end for end in (verdict["server"], verdict["peer"]) if end}
+
+
+def names(injection, verdict):
+    """All servers of the fault stand in the verdict."""
     if injection["kind"] == "machine-hog":
         return verdict["kind"] == "host"
-    named = (verdict["server"], verdict["peer"])
     # Of what holds nobody up, it may be said whose messages they were.
     may_be_said = not injection["harmless"] or verdict["kind"] == "messages"
-    return may_be_said and all(end in named for end in (injection["server"], injection["peer"]) if end)
+    return may_be_said and faulty(injection) <= reported(injection, verdict)
+
+
+def is_right(injection, verdict):
+    """It names the fault, and accuses no other server."""
+    return names(injection, verdict) and reported(injection, verdict) <= faulty(injection)
 
 
 def has_region(injection, verdict):
-    return any(part.lower() in verdict["region"].lower() for part in injection["regions"])
+    """The innermost region of the verdict is the one in which the fault happened."""
+    innermost = verdict["region"].split(" > ")[-1].lower()
+    return bool(injection["place"]) and innermost == injection["place"]["region"].lower()
+
+
+def is_at(place, file, line, function, lines):
+    """`file` and so on are of a verdict: they are the place's function, or lie within so many lines of it."""
+    return bool(file) and place["file"].endswith(file) and (
+        (function and f"{function}(" in place["function"]) or abs(line - place["line"]) <= lines)
 
 
 def judged_verdicts(injection):
     """(verdict, whether it is right), in the order in which they came; without those that accuse nobody."""
     found = ([(verdict, False) for verdict in injection["before"]]
              + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
-    return [(verdict, right) for verdict, right in found if right or verdict["kind"] != "host"]
+    return [(verdict, right) for verdict, right in found if right or reported(injection, verdict)]
+
+
+def reported_servers(injection):
+    """(server, whether it is right), each once: all that were reported, before the fault, meanwhile, and after it."""
+    early = {(server, False) for verdict in injection["before"] for server in reported(injection, verdict)}
+    wanted = faulty(injection) if not injection["harmless"] else set()
+    found = {(server, server in wanted or (verdict["kind"] == "messages" and server in faulty(injection)))
+             for verdict in injection["verdicts"] + injection["aftermath"] for server in reported(injection, verdict)}
+    return sorted(early | found)
 
 
 def is_named(injection):
-    return any(is_right(injection, verdict) for verdict in injection["verdicts"])
+    return any(names(injection, verdict) for verdict in injection["verdicts"])
 
 
 def right_at(injection, places):
     """Among the first so many verdicts is one that is right about server and region."""
-    return any(is_right(injection, verdict) and has_region(injection, verdict) for verdict in injection["verdicts"][:places])
+    return any(names(injection, verdict) and has_region(injection, verdict) for verdict in injection["verdicts"][:places])
 
 
-def has_file(injection):
-    """A right verdict's slice leads to the file of the place."""
-    return any(is_right(injection, verdict) and any(injection["file"] in file for file in [verdict["file"], *verdict["slice"]])
-               for verdict in injection["verdicts"])
+def in_first_function(injection):
+    """The place lies in the function that the first verdict on the fault's server names."""
+    right = [verdict for verdict in injection["verdicts"] if names(injection, verdict)]
+    return bool(right) and is_at(injection["place"], right[0]["file"], right[0]["line"], right[0]["function"], 0)
+
+
+def in_slice(injection):
+    """It is in what `kintsugi diagnose --slice 10` prints of a verdict that names the server."""
+    return any(is_at(injection["place"], place["file"], place["line"], place["function"], SLICE)
+               for verdict in injection["verdicts"] if names(injection, verdict) for place in [verdict, *verdict["slice"]])
 
 
 def names_disk(injection):
-    return any(is_right(injection, verdict) and verdict["kind"] == "device" for verdict in injection["verdicts"])
+    return any(names(injection, verdict) and verdict["kind"] == "device" for verdict in injection["verdicts"])
 
 
 def names_kind(injection):
     """A right verdict says, too, what it is that the server lacks."""
-    return any(is_right(injection, verdict) and verdict["kind"] in injection["right_kinds"] for verdict in injection["verdicts"])
+    return any(names(injection, verdict) and verdict["kind"] in injection["right_kinds"] for verdict in injection["verdicts"])
 
 
 def seconds_to_right(injection):
-    return max(0.0, min(verdict["after"] for verdict in injection["verdicts"] if is_right(injection, verdict)) - injection["reached"])
+    return max(0.0, min(verdict["after"] for verdict in injection["verdicts"] if names(injection, verdict)) - injection["reached"])
 
 
 def title(injection):
@@ -108,7 +157,7 @@ def print_misses(judged):
             print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {outcome}; {'; '.join(wrong) or 'nothing wrong was said'}")
     print("\nRegion not right at first place:")
     for one in judged:
-        if one["regions"] and not right_at(one, 1):
+        if one.get("place") and not right_at(one, 1):
             said = one["verdicts"][0]["line_of_text"] if one["verdicts"] else "nothing"
             print(f"- {one['seed']}/{one['number']}: {title(one)} at {one['server']}: {said}")
 
@@ -119,19 +168,21 @@ def report(arguments):
     harmful = [one for one in judged if not one["harmless"]]
     verdicts = [pair for one in judged for pair in judged_verdicts(one)]
     certain = [right for verdict, right in verdicts if verdict["confidence"] == "certain"]
-    with_region = [one for one in harmful if one["regions"]]
+    with_region = [one for one in harmful if one.get("place") and one["place"]["region"]]
+    servers = [right for one in judged for _, right in reported_servers(one)]
     named = [one for one in harmful if is_named(one)]
     delays = sorted(map(seconds_to_right, named))
     outside = sum(one["class"] == "outside" for one in judged)
     print(f"{len(judged)} injections, {outside} of them without a fault point; {len(injections) - len(judged)} redraws\n")
     print("| | |\n| --- | --- |")
     print(f"| faulty server (of a link: both ends) among those named | {share(len(named), len(harmful))} |")
+    print(f"| right of all reported servers | {share(sum(servers), len(servers))} |")
     print(f"| right of all verdicts | {share(sum(right for _, right in verdicts), len(verdicts))} |")
     print(f"| right of those called certain | {share(sum(certain), len(certain))} |")
     print(f"| region right at first place | {share(sum(right_at(one, 1) for one in with_region), len(with_region))} |")
     print(f"| region right among the first three | {share(sum(right_at(one, 3) for one in with_region), len(with_region))} |")
-    with_file = [one for one in harmful if one["file"]]
-    print(f"| the place's file in the slice | {share(sum(map(has_file, with_file)), len(with_file))} |")
+    print(f"| the place in the function named first | {share(sum(map(in_first_function, with_region)), len(with_region))} |")
+    print(f"| the place in the slice | {share(sum(map(in_slice, with_region)), len(with_region))} |")
     disks = [one for one in harmful if one["kind"] == "disk"]
     print(f"| hanging disks, called that | {share(sum(map(names_disk, disks)), len(disks))} |")
     with_kind = [one for one in harmful if one.get("right_kinds")]
@@ -143,6 +194,23 @@ def report(arguments):
         print(f"| named, {'without a fault point' if name == 'outside' else 'at fault points'} | {share(sum(map(is_named, ones)), len(ones))} |")
     print_by_kind(judged)
     print_misses(judged)
+
+
+def rates(arguments):
+    """How often verdicts were right, by kind and confidence; with --write, for the code that prints it."""
+    counts = collections.defaultdict(lambda: [0, 0])
+    for one in read(arguments.journal):
+        for verdict, right in judged_verdicts(one) if one["reached"] is not None else []:
+            counts[verdict["kind"], verdict["confidence"]][0] += right
+            counts[verdict["kind"], verdict["confidence"]][1] += 1
+    print("| kind | confidence | right |\n| --- | --- | --- |")
+    for (kind, confidence), (right, count) in sorted(counts.items()):
+        print(f"| {kind} | {confidence} | {share(right, count)} |")
+    if arguments.write:
+        lines = [f"{{Verdict::{kind.upper().replace(' ', '_')}, Verdict::{confidence.upper()}, {{{right}, {count}}}}},"
+                 for (kind, confidence), (right, count) in sorted(counts.items())]
+        head = "// Written by `scripts/lab/diagnosis/campaign.py rates --write`: kind, confidence, right, of."
+        RATES.write_text("\n".join([head, *lines]) + "\n")
 
 
 def mcnemar(only_first, only_second):

@@ -37,8 +37,8 @@ def score(window, method):
 
 def parts(injection):
     """One of them is in the name of a right transition's region."""
-    if injection["regions"]:
-        return injection["regions"]
+    if injection["place"]:
+        return [injection["place"]["region"]]
     return [injection["detail"]] if injection["detail"] else ["ReadChunk"] if injection["point"] == "send-chunk" else []
 
 

@@ -27,11 +27,6 @@ def is_named(injection):
     return any(is_right(injection, verdict) for verdict in injection["verdicts"])
 
 
-def is_in_region(injection, verdict):
-    # A disk that is waited for is told behind the region.
-    return has_region(injection, {**verdict, "region": f"{verdict['region']} {verdict['device']}"})
-
-
 def title(injection):
     if injection["kind"] == "cpu-loop":  # whatever the place, the process as a whole stands still
         return "cpu-loop"
@@ -46,8 +41,8 @@ def table(judged):
     verdicts = [(one, verdict) for one in judged for verdict in one["verdicts"]]
     named = [one for one in judged if is_named(one)]
     certain = [(one, v) for one, v in verdicts if v["confidence"] == "certain"]
-    with_region = [one for one in judged if one["regions"] and one["kind"] == "hang"]
-    first_right = [one for one in with_region if one["verdicts"] and is_right(one, one["verdicts"][0]) and is_in_region(one, one["verdicts"][0])]
+    with_region = [one for one in judged if one["place"] and one["kind"] == "hang"]
+    first_right = [one for one in with_region if one["verdicts"] and is_right(one, one["verdicts"][0]) and has_region(one, one["verdicts"][0])]
     delays = sorted(max(0.0, min(v["after"] for v in one["verdicts"] if is_right(one, v)) - one["reached"]) for one in named)
     ends = [one for one in named if one["kind"] != "lost-message"]  # whoever waits for a lost answer goes on to wait until the deadline
     cleared = [one for one in ends if one["clears_after"] >= 0]

@@ -16,32 +16,30 @@ constexpr const char* kRepairManager = "repair manager repair-0:7002";
 
 }  // namespace
 
-/// As in scripts/lab/diagnosis/faults.py.
 struct DrawnFault::Place {
   FaultPoint point;
   const char* detail;
   Where where;
-  std::vector<std::string> regions;
 };
 
 const std::vector<DrawnFault::Place>& DrawnFault::places() {
   static const std::vector<Place> all{
-      {FaultPoint::kServeStream, "WriteChunk", Where::kChunkserver, {"write_chunk", "WriteChunk"}},
-      {FaultPoint::kServeStream, "ReadChunk", Where::kChunkserver, {"read_chunk", "ReadChunk"}},
-      {FaultPoint::kServeStream, "PartialSum", Where::kChunkserver, {"partial_sum", "PartialSum"}},
-      {FaultPoint::kServeCall, "RepairChunk", Where::kChunkserver, {"repair_chunk", "RepairChunk"}},
-      {FaultPoint::kServeCall, "WriteSmallChunk", Where::kChunkserver, {"small", "WriteSmallChunk"}},
-      {FaultPoint::kSendChunk, "", Where::kChunkserver, {"read_chunk", "ReadChunk"}},
-      {FaultPoint::kDiskRead, "", Where::kChunkserver, {"disk", "read_blocks", "open", "own"}},
-      {FaultPoint::kDiskWrite, "", Where::kChunkserver, {"disk", "append", "segment"}},
-      {FaultPoint::kDiskSync, "", Where::kChunkserver, {"disk", "sync", "commit", "segment"}},
-      {FaultPoint::kOwnSum, "", Where::kChunkserver, {"partial_sum_own"}},
-      {FaultPoint::kForwardSum, "", Where::kChunkserver, {"partial_sum", "PartialSum"}},
-      {FaultPoint::kRebuild, "", Where::kChunkserver, {"repair_chunk", "rebuil", "RepairChunk"}},
-      {FaultPoint::kStoreCommit, "", Where::kMetaserver, {"metaserver."}},
-      {FaultPoint::kServeCall, "AllocateStripe", Where::kMetaserver, {"AllocateStripe", "allocate_stripe"}},
-      {FaultPoint::kServeCall, "Stat", Where::kMetaserver, {"Stat", "stat"}},
-      {FaultPoint::kStartRepair, "", Where::kRepairManager, {"repair"}},
+      {FaultPoint::kServeStream, "WriteChunk", Where::kChunkserver},
+      {FaultPoint::kServeStream, "ReadChunk", Where::kChunkserver},
+      {FaultPoint::kServeStream, "PartialSum", Where::kChunkserver},
+      {FaultPoint::kServeCall, "RepairChunk", Where::kChunkserver},
+      {FaultPoint::kServeCall, "WriteSmallChunk", Where::kChunkserver},
+      {FaultPoint::kSendChunk, "", Where::kChunkserver},
+      {FaultPoint::kDiskRead, "", Where::kChunkserver},
+      {FaultPoint::kDiskWrite, "", Where::kChunkserver},
+      {FaultPoint::kDiskSync, "", Where::kChunkserver},
+      {FaultPoint::kOwnSum, "", Where::kChunkserver},
+      {FaultPoint::kForwardSum, "", Where::kChunkserver},
+      {FaultPoint::kRebuild, "", Where::kChunkserver},
+      {FaultPoint::kStoreCommit, "", Where::kMetaserver},
+      {FaultPoint::kServeCall, "AllocateStripe", Where::kMetaserver},
+      {FaultPoint::kServeCall, "Stat", Where::kMetaserver},
+      {FaultPoint::kStartRepair, "", Where::kRepairManager},
   };
   return all;
 }
@@ -66,18 +64,17 @@ void DrawnFault::draw_point() {
   const Place* place = &places()[random_.next() % places().size()];
   if (what == 4) {
     // A message of the callee's is lost: an answer, or a frame of what is read.
-    static const std::vector<Place> kLost{{FaultPoint::kAnswer, "WriteSmallChunk", Where::kChunkserver, {}},
-                                          {FaultPoint::kAnswer, "RepairChunk", Where::kChunkserver, {}},
-                                          {FaultPoint::kSendChunk, "", Where::kChunkserver, {}},
-                                          {FaultPoint::kAnswer, "AllocateStripe", Where::kMetaserver, {}},
-                                          {FaultPoint::kAnswer, "Stat", Where::kMetaserver, {}},
-                                          {FaultPoint::kAnswer, "RunRepair", Where::kMetaserver, {}}};
+    static const std::vector<Place> kLost{{FaultPoint::kAnswer, "WriteSmallChunk", Where::kChunkserver},
+                                          {FaultPoint::kAnswer, "RepairChunk", Where::kChunkserver},
+                                          {FaultPoint::kSendChunk, "", Where::kChunkserver},
+                                          {FaultPoint::kAnswer, "AllocateStripe", Where::kMetaserver},
+                                          {FaultPoint::kAnswer, "Stat", Where::kMetaserver},
+                                          {FaultPoint::kAnswer, "RunRepair", Where::kMetaserver}};
     place = &kLost[random_.next() % kLost.size()];
   }
   kind_ = what == 4 ? "lost-message" : what == 3 ? "cpu-loop" : "hang";
   point_ = name_of(place->point);
   detail_ = place->detail;
-  regions_ = place->regions;
   if (place->where == Where::kMetaserver) server_ = kMetaserver;
   if (place->where == Where::kRepairManager) server_ = kRepairManager;
   fault_ = {.point = place->point,
@@ -143,9 +140,13 @@ void DrawnFault::begin() {
 }
 
 bool DrawnFault::happened() const {
-  if (class_ != Class::kPoint) return true;
+  return class_ != Class::kPoint || met();
+}
+
+std::optional<runtime::FaultPoints::Met> DrawnFault::met() const {
+  if (class_ != Class::kPoint) return std::nullopt;
   const auto faults = node().faults().list();
-  return !faults.empty() && faults.front().happened > 0;
+  return faults.empty() ? std::nullopt : faults.front().first;
 }
 
 void DrawnFault::end() {

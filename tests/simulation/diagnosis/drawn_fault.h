@@ -1,6 +1,7 @@
 /// One fault in a simulated cluster, drawn from a seed: what goes wrong, at whom, and what a right answer names.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ class DrawnFault {
   uint64_t skip() const { return skip_; }                ///< how many of them come before
   const std::string& server() const { return server_; }
   const std::string& peer() const { return peer_; }  ///< the other end of a link; empty: no link
-  /// Parts of regions, one of which a right answer has; empty: no region is expected.
-  const std::vector<std::string>& regions() const { return regions_; }
+  /// Where in the code it first did something. None: nowhere yet, or it is no fault of a place, or it has ended.
+  std::optional<runtime::FaultPoints::Met> met() const;
 
  private:
   enum class Where : uint8_t { kChunkserver, kMetaserver, kRepairManager };
@@ -52,7 +53,6 @@ class DrawnFault {
   SimRandom random_;
   Class class_ = Class::kPoint;
   std::string kind_, point_, detail_, server_, peer_;
-  std::vector<std::string> regions_;
   uint64_t skip_ = 0;
   size_t number_ = 0;  ///< of the server, unless it is the metaserver or the repair manager
   runtime::Fault fault_;

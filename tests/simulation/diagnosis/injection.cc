@@ -106,7 +106,10 @@ class Injection {
     std::optional<Duration> first;
     while (true) {
       const Duration now = cluster_.simulation().now() - began;
-      if (!reached_ && fault.happened()) reached_ = now;
+      if (!reached_ && fault.happened()) {
+        reached_ = now;
+        met_ = fault.met();
+      }
       if (!reached_ && now >= kReach) return;
       for (const Verdict& verdict : cluster_.verdicts()) {
         const bool is_old =
@@ -135,6 +138,14 @@ class Injection {
         to_seconds(said.after), quoted(proto::describe(v)), list_of(v.why()));
   }
 
+  /// Where in the code the fault happened, as JSON.
+  std::string place() const {
+    if (!met_) return "null";
+    return fmt::format(R"({{"file": {}, "line": {}, "function": {}, "region": {}}})",
+                       quoted(met_->where.file_name()), met_->where.line(),
+                       quoted(met_->where.function_name()), quoted(std::string(met_->region)));
+  }
+
   void describe(const DrawnFault& fault, const Load& load) {
     std::string verdicts, before;
     for (const auto& [id, said] : said_)
@@ -143,10 +154,10 @@ class Injection {
       before += (before.empty() ? "" : ", ") + quoted(proto::describe(verdict));
     json_ = fmt::format(
         R"({{"seed": {}, "class": "{}", "kind": "{}", "point": "{}", "detail": "{}", "skip": {}, "server": "{}", )"
-        R"("peer": "{}", "regions": {}, "before": [{}], "reached": {}, "verdicts": [{}], "held_up": {:.2f}, "clears_after": {:.1f}, )"
+        R"("peer": "{}", "place": {}, "before": [{}], "reached": {}, "verdicts": [{}], "held_up": {:.2f}, "clears_after": {:.1f}, )"
         R"("load": [{}, {}, {}], "event_hash": {}}})",
         cluster_.options().seed, name_of(fault.of_class()), fault.kind(), fault.point(), fault.detail(),
-        fault.skip(), fault.server(), fault.peer(), list_of(fault.regions()), before,
+        fault.skip(), fault.server(), fault.peer(), place(), before,
         reached_ ? fmt::format("{:.2f}", to_seconds(*reached_)) : "null", verdicts, to_seconds(held_up_),
         clears_after_, load.done(), load.failed(), load.wrong().size(), cluster_.event_hash());
   }
@@ -188,6 +199,7 @@ class Injection {
   std::vector<Verdict> before_;
   std::map<uint64_t, Said> said_;  ///< by the number of the alarm
   std::optional<Duration> reached_;
+  std::optional<runtime::FaultPoints::Met> met_;
   Duration held_up_{};  ///< the longest round of a client
   double clears_after_ = -1;
   const bool explain_;
