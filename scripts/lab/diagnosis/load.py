@@ -1,4 +1,5 @@
-"""Four clients that use a cluster while faults are made: puts and gets that are compared, metadata, repairs of chunks that are not lost."""
+"""Four clients that use a cluster while faults are made: puts and gets that are compared, metadata, repairs of chunks that are not
+lost, and reads as if one were."""
 
 import json
 import os
@@ -63,5 +64,9 @@ class Load:
         self.run("rm", "-r", where)
 
     def repair(self, _name):
+        """A repair of a chunk that is there, or a read as if one of data were lost, which the servers decode by a tree."""
         stripe = json.loads(self.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]
-        self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
+        if self.rng.random() < 0.5:
+            self.run("bench", "degraded-read", "--chunk", f"{stripe}:{self.rng.randrange(6)}", "--runs", 1)
+        else:
+            self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
