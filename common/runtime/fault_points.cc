@@ -88,7 +88,10 @@ bool FaultPoints::is_set(uint64_t number) const {
 asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail,
                                                 std::source_location where) {
   ++passes_[static_cast<size_t>(point)];
-  if (has_method(point) && methods_.size() < kMaxMethods) ++methods_[{point, std::string(detail)}];
+  if (has_method(point)) {
+    const std::pair place{point, std::string(detail)};
+    if (methods_.size() < kMaxMethods || methods_.contains(place)) ++methods_[place];
+  }
   FaultOutcome outcome;
   std::vector<std::pair<uint64_t, Fault>> now;
   for (Listed& each : faults_) {

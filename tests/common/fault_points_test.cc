@@ -69,6 +69,22 @@ TEST_F(FaultPointsTest, NothingHappensWhereNoneIsSet) {
   EXPECT_TRUE(pass(FaultPoint::kDiskWrite).status.ok());
 }
 
+TEST_F(FaultPointsTest, TellWhereAFaultFirstHappenedAndWhichMethodsWerePassed) {
+  ASSERT_TRUE(faults.set({.point = FaultPoint::kServeCall, .action = FaultAction::kError, .detail = "Stat"}));
+  EXPECT_FALSE(faults.list().front().first) << "nothing has come by yet";
+  EXPECT_TRUE(pass(FaultPoint::kServeCall, "List").status.ok());
+  EXPECT_FALSE(faults.list().front().first);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_FALSE(pass(FaultPoint::kServeCall, "Stat").status.ok());
+  ASSERT_TRUE(faults.list().front().first);
+  EXPECT_TRUE(
+      std::string_view(faults.list().front().first->where.file_name()).ends_with("fault_points_test.cc"));
+  const decltype(faults.methods()) passed = faults.methods();
+  ASSERT_EQ(passed.size(), 2u);
+  EXPECT_EQ(passed.at({FaultPoint::kServeCall, "Stat"}), 2u);
+  EXPECT_EQ(passed.at({FaultPoint::kServeCall, "List"}), 1u);
+}
+
 TEST_F(FaultPointsTest, AHangEndsWhenItIsRemovedAndNotBefore) {
   const auto number = faults.set({.point = FaultPoint::kOwnSum, .action = FaultAction::kHang});
   ASSERT_TRUE(number);

@@ -140,7 +140,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(judge.mcnemar(3, 3), 1.0)
 
     def test_methods_are_asked_for_the_time_of_the_fault_only(self):
-        rounds = [{"unix_s": second, "verdicts": [{"server": f"s{second}", "peer": ""}]} for second in (100, 101, 105, 110, 111)]
+        rounds = [{"unix_s": second, "verdicts": [{"server": f"s{second}", "peer": "", "kind": "stuck"}, {"server": "c", "peer": "", "kind": "client"}]} for second in (100, 101, 105, 110, 111)]
         self.assertEqual(judge.servers_named(rounds, injection()), {"s101", "s105", "s110"})
 
 

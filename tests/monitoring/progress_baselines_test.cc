@@ -3,6 +3,7 @@
 
 #include "monitoring/progress/texts/automaded.h"
 #include "monitoring/progress/texts/comparison.h"
+#include "monitoring/progress/texts/point_to_point.h"
 #include "monitoring/progress/texts/prodometer.h"
 #include "tests/monitoring/report_rig.h"
 
@@ -183,6 +184,44 @@ TEST(Methods, WithTargetsHiddenTheOnlyServerThatServesNobodyIsWhomOthersMayWaitF
     }
     ASSERT_THAT(verdicts, SizeIs(idle == 1 ? 1 : 0)) << "one of two may have nothing to do";
     if (idle == 1) EXPECT_EQ(verdicts[0].server(), "server 3");
+  }
+}
+
+TEST(PointToPoint, OfSeveralLeastProgressedTasksThoseStayThatWaitForNobodyByName) {
+  using Waits = std::vector<std::vector<uint32_t>>;
+  const std::vector<uint32_t> least{0, 1, 2};
+  EXPECT_THAT(without_point_to_point(least, Waits{{}, {0}, {0}, {}}), ElementsAre(0));
+  EXPECT_THAT(without_point_to_point(least, Waits{{}, {}, {3}, {}}), ElementsAre(0, 1))
+      << "3 is ahead of all";
+  EXPECT_THAT(without_point_to_point(least, Waits{{1}, {0}, {}, {}}), ElementsAre(0, 1, 2))
+      << "messages both ways";
+  EXPECT_THAT(without_point_to_point(least, Waits{{1}, {2}, {0}, {}}), ElementsAre(0, 1, 2)) << "a circle";
+  EXPECT_THAT(without_point_to_point({2}, Waits{{}, {}, {0}, {}}), ElementsAre(2));
+}
+
+TEST(Methods, TheBaselinesNameTheServerThatTheOthersWaitForByName) {
+  for (const Method method : {Method::kProdometer, Method::kAutomaDeDSemi}) {
+    ReportRig rig;
+    const RigTask repair = rig.task(rig.server(1), "chunkserver.repair_chunk");
+    (void)rig.task(rig.server(2), "chunkserver.partial_sum", rig.call(repair, proto::WAIT_RECEIVE, 2));
+    const auto verdicts = diagnose_by(method, rig);
+    ASSERT_THAT(verdicts, SizeIs(1)) << "nobody tells of a path between the two";
+    EXPECT_EQ(verdicts[0].server(), "server 2");
+  }
+}
+
+TEST(Methods, TheBaselinesHearOfProcessesThatStandStillAsOursDoes) {
+  for (const Method method : {Method::kProdometer, Method::kAutomaDeD, Method::kTargetsHidden}) {
+    Fetches fetches;
+    fetches.silence(fetches.server(3), 9s);
+    fetches.servers().push_back({.server_id = fetches.server(3),
+                                 .address = ReportRig::address(3),
+                                 .name = "server 3",
+                                 .liveness = model::Liveness::kDead});
+    const auto verdicts = diagnose_by(method, fetches);
+    ASSERT_THAT(verdicts, SizeIs(1));
+    EXPECT_EQ(verdicts[0].kind(), Verdict::SILENT);
+    EXPECT_EQ(verdicts[0].server(), "server 3");
   }
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "monitoring/progress/counts/loop_order.h"
-#include "monitoring/progress/texts/circuits.h"
+#include "tests/monitoring/circuits.h"
 #include "monitoring/progress/texts/path_probability.h"
 
 namespace kintsugi::progress {

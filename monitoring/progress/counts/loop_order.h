@@ -22,7 +22,7 @@ enum class Order : uint8_t {
 /// then counts hops; the text's counts hops at once. `first_count(from, to)`: how often the first task took that edge.
 class LoopOrder {
  public:
-  /// `loops` as from natural_loops or merged_circuits; the parameters outlive this.
+  /// `loops` as from natural_loops; the parameters outlive this.
   LoopOrder(const Successors& graph, const std::vector<Loop>& loops, bool text_form = false);
 
   template <class First, class Second>

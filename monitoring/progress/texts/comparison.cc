@@ -2,6 +2,7 @@
 
 #include "monitoring/progress/texts/automaded.h"
 #include "monitoring/progress/texts/hidden_targets.h"
+#include "monitoring/progress/texts/point_to_point.h"
 #include "monitoring/progress/texts/prodometer.h"
 #include "monitoring/progress/texts/task_verdicts.h"
 #include "monitoring/progress/waits/process_verdicts.h"
@@ -43,13 +44,18 @@ std::vector<Verdict> Comparison::verdicts(const OpenTasks& tasks) const {
   if (method_ == Method::kTargetsHidden) return verdicts_without_targets(tasks, evidence_.movement());
   if (method_ == Method::kOldestSpan) return oldest_span(tasks);
   if (method_ == Method::kSilence) return silent_processes(tasks);
-  const std::vector<Standing> standing = standing_tasks(tasks);
+  // What a process says of itself, or others of it, is given to all methods alike.
+  if (std::vector<Verdict> found = process_verdicts(tasks); !found.empty()) return found;
+  std::vector<Standing> standing = standing_tasks(tasks);
+  std::erase_if(standing,
+                [&](const Standing& each) { return tasks.processes()[tasks[each.task].process].silent; });
   if (standing.empty()) return {};
-  const GlobalModel model = global_model(tasks, standing, false);
+  const GlobalModel model = global_model(tasks, standing, true);
   const DependenceGraph graph = method_ == Method::kProdometer
                                     ? prodometer(standing, model)
                                     : automaded(standing, model, method_ == Method::kAutomaDeD);
-  return verdicts_of(tasks, standing, least_progressed(graph));
+  return verdicts_of(tasks, standing,
+                     without_point_to_point(least_progressed(graph), named_waits(tasks, standing)));
 }
 
 }  // namespace kintsugi::progress

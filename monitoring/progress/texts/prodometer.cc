@@ -3,20 +3,13 @@
 #include <map>
 
 #include "monitoring/progress/counts/siblings.h"
-#include "monitoring/progress/texts/circuits.h"
 
 namespace kintsugi::progress {
-namespace {
-
-/// The released code gives up after so many circuits and takes natural loops.
-constexpr size_t kMostCircuits = 10'000;
-
-}  // namespace
-
 DependenceGraph prodometer(const std::vector<Standing>& standing, const GlobalModel& model) {
   const Successors& edges = model.markov.successors();
-  const auto circuits = merged_circuits(edges, model.entries, kMostCircuits);
-  const std::vector<Loop> loops = circuits ? *circuits : natural_loops(edges, model.entries);
+  // As the released code does by default. Circuits that are merged by their entries, as the text has it, are not closed
+  // under nesting: a loop inside of another one is then no part of it, and hops decide nothing.
+  const std::vector<Loop> loops = natural_loops(edges, model.entries);
   const auto groups = groups_of(standing, model, &loops, false);
   const LoopOrder order(edges, loops, true);
   GroupGraph graph(groups, standing.size());

@@ -226,8 +226,8 @@ def servers_named(rounds, injection):
     """By a method's verdicts on the snapshots of an injection, both ends of links among them."""
     begin, end = injection["unix"] + injection["reached"], injection["unix"] + injection["ended"]
     named = {name for each in rounds if begin <= each["unix_s"] <= min(begin + WATCH, end)
-             for verdict in each["verdicts"] for name in (verdict["server"], verdict["peer"])}
-    return named - {""}
+             for verdict in each["verdicts"] for name in reported(injection, verdict)}
+    return named
 
 
 def rounds_of(arguments, method):

@@ -1,4 +1,4 @@
-#include "monitoring/progress/texts/circuits.h"
+#include "tests/monitoring/circuits.h"
 
 #include <algorithm>
 #include <map>
