@@ -211,7 +211,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
   if (task.top != slot) {
     slide_down(task, slot, below);
   } else if (below == 0) {
-    end_task(record.task, now_ns, outcome != Code::kOk);
+    end_task(record.task, now_ns, outcome);
   } else {
     const Writing<TaskRecord> writing(task);
     put(task.top, below);
@@ -232,9 +232,9 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
   if (below == 0) put(task.root, above);
 }
 
-[[gnu::noinline]] void LiveWork::end_task(uint32_t number, int64_t now_ns, bool failed) {
+[[gnu::noinline]] void LiveWork::end_task(uint32_t number, int64_t now_ns, Code outcome) {
   const TaskRecord& task = tasks_[number];
-  roles_.count_ended(task.role, failed);
+  roles_.count_ended(task.role, outcome);
   edges_.count(task.state, 0, now_ns - task.since_ns);
   tasks_.end(number);
 }

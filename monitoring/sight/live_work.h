@@ -109,7 +109,7 @@ class LiveWork {
   };
   [[clang::preserve_most]] Standing stand_as_task(Root root, const LiveRecord* parent, uint32_t slot,
                                                   int64_t now_ns);
-  [[clang::preserve_most]] void end_task(uint32_t task, int64_t now_ns, bool failed);
+  [[clang::preserve_most]] void end_task(uint32_t task, int64_t now_ns, Code outcome);
   [[clang::preserve_most]] void remember(const LiveRecord& record, int64_t now_ns, Code outcome);
 
   std::atomic<uintptr_t> owner_{0};

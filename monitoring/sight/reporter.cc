@@ -205,6 +205,7 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
     role.set_begun(totals[number].begun);
     role.set_ended(totals[number].ended);
     role.set_failed(totals[number].failed);
+    role.set_faulty(totals[number].faulty);
     if (!all && !serves_more(number) && role.oldest_ns() < static_cast<uint64_t>(limits_.still.count()))
       continue;
     reported_begun_[number] = role.begun();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/status.h"
 #include "common/runtime/site.h"
 #include "monitoring/sight/tables/seqlock.h"
 #include "monitoring/sight/tables/zeroed_array.h"
@@ -16,8 +17,16 @@ using runtime::Site;
 struct RoleTotals {
   const Site* site;
   uint64_t begun, ended, failed;
+  uint64_t faulty;  ///< of the failed: is_own_fault()
   uint32_t live;
 };
+
+/// True for codes by which whoever answers says that it is not well itself, and not that what was asked for cannot be
+/// had, may not be done or finds no room. I/O errors are those of a disk, which the server counts by disk, and which it
+/// takes for failed.
+inline bool is_own_fault(Code code) {
+  return code == Code::kUnavailable || code == Code::kInternal;
+}
 
 /// One thread writes; any may read. A full table drops and counts. Role 0 is none.
 class RoleTable {
@@ -35,10 +44,12 @@ class RoleTable {
     add(roles_[role].begun, uint64_t{1});
     add(roles_[role].live, uint32_t{1});
   }
-  void count_ended(uint16_t role, bool failed) {
+  void count_ended(uint16_t role, Code outcome) {
     add(roles_[role].ended, uint64_t{1});
     put(roles_[role].live, roles_[role].live - 1);
-    if (failed) add(roles_[role].failed, uint64_t{1});
+    if (outcome == Code::kOk) return;
+    add(roles_[role].failed, uint64_t{1});
+    if (is_own_fault(outcome)) add(roles_[role].faulty, uint64_t{1});
   }
 
   // ---- for any thread
