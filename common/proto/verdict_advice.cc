@@ -96,6 +96,16 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::UNREACHED:
       return {fmt::format("{} do not reach {}", printable(verdict.region()), who),
               "Check its firewall, its network card and the largest packet (MTU) of the links to it"};
+    case Verdict::LOSSES:
+      return {verdict.peer().empty() ? "packets to and from " + who + " are lost"
+                                     : fmt::format("packets between {} are lost", both),
+              "Check the network cards, cables and switch ports there"};
+    case Verdict::ERRORS:
+      return {fmt::format("{} answers most {} requests with an error", who, printable(verdict.region())),
+              "Look at its log, and restart it"};
+    case Verdict::CLOCK:
+      return {"the wall clock of " + who + " jumped, or is wrong",
+              "Check the time service (NTP) of its machine"};
     default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
   }
 }

@@ -92,8 +92,9 @@ std::string what(const Verdict& verdict) {
                                        : fmt::format("disk ({}) stands still", printable(verdict.device()))) +
              " again and again";
     case Verdict::UNREACHED: return region + " do not reach it";
-    case Verdict::ERRORS: return "answers errors to most calls";
-    case Verdict::CLOCK: return "its wall clock jumped";
+    case Verdict::LOSSES: return "some of the packets are lost";
+    case Verdict::ERRORS: return "answers most " + region + " requests with an error";
+    case Verdict::CLOCK: return "wrong wall clock";
     default: return region;
   }
 }
@@ -178,9 +179,10 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 18> kNames = {
-      "stuck",     "running",  "silent", "not served", "device", "link",   "deadlock",  "client", "slow",
-      "behaviour", "resource", "host",   "messages",   "full",   "pauses", "unreached", "errors", "clock"};
+  constexpr std::array<std::string_view, 19> kNames = {
+      "stuck",  "running",   "silent",    "not served", "device", "link",     "deadlock",
+      "client", "slow",      "behaviour", "resource",   "host",   "messages", "full",
+      "pauses", "unreached", "losses",    "errors",     "clock"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -214,13 +216,31 @@ std::string_view wait_name(WaitKind wait) {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+namespace {
+
+/// It says that something stands, and not that it is slow, lacks something or is wrong now and then.
+bool is_about_hanging(Verdict::Kind kind) {
+  switch (kind) {
+    case Verdict::SLOW:
+    case Verdict::BEHAVIOUR:
+    case Verdict::RESOURCE:
+    case Verdict::HOST:
+    case Verdict::MESSAGES:
+    case Verdict::FULL:
+    case Verdict::PAUSES:
+    case Verdict::UNREACHED:
+    case Verdict::LOSSES:
+    case Verdict::ERRORS:
+    case Verdict::CLOCK: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
 std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
-  const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
-                       verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST &&
-                       verdict.kind() != Verdict::MESSAGES && verdict.kind() != Verdict::FULL &&
-                       verdict.kind() != Verdict::PAUSES && verdict.kind() != Verdict::UNREACHED &&
-                       verdict.kind() != Verdict::ERRORS && verdict.kind() != Verdict::CLOCK;
+  const bool is_hang = is_about_hanging(verdict.kind());
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {

@@ -9,7 +9,7 @@
 namespace kintsugi::proto {
 
 /// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour",
-/// "resource", "host", "messages", "full", "pauses", "unreached", "errors", "clock".
+/// "resource", "host", "messages", "full", "pauses", "unreached", "losses", "errors", "clock".
 std::string_view kind_name(Verdict::Kind kind);
 /// Somebody waits for it, and has nothing to go on with meanwhile.
 bool holds_up(const Verdict& verdict);

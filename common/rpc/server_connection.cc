@@ -186,7 +186,9 @@ asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedC
                              method_name(header.method))};
   if (handler != nullptr)
     outcome = co_await run_stream(*handler, task.context(), header.method, request, stream);
-  task.set_code(outcome.code());
+  // A stream whose caller has gone fails, too: nobody was refused anything, so that is no error of this server.
+  const bool caller_is_gone = !stream.is_open() && outcome.code() == Code::kUnavailable;
+  task.set_code(caller_is_gone ? Code::kCancelled : outcome.code());
   Status concluded = co_await stream.conclude(std::move(outcome));
   // Taken, so that the stream does not close it.
   if (concluded.ok() && stream.take_idle_connection() == nullptr) {

@@ -1,5 +1,6 @@
-/// Clocks that jump: a process's wall clock moved by another time than passed. Whatever is judged by it (ages in logs,
-/// expiries, times of files) is wrong by that much. Not thread-safe.
+/// Wall clocks that jump, or that differ from those of the others. Nothing that Kintsugi decides hangs on them (rights
+/// to chunks and leases go by the metaserver's clock and by monotonic ones), but logs and file times are wrong.
+/// Not thread-safe.
 #pragma once
 
 #include <map>
@@ -7,19 +8,25 @@
 #include <vector>
 
 #include "monitoring/gray/party.h"
+#include "monitoring/gray/recent_growth.h"
 
 namespace kintsugi::gray {
 
 struct ClockSettings {
-  Duration least = std::chrono::seconds(2);  ///< a smaller step is one of the time service
-  Duration told_for = std::chrono::seconds(60);
+  Duration differs = std::chrono::minutes(1), agrees = std::chrono::seconds(30);
+  size_t reports = 3;  ///< in so many reports in a row: one may have been on its way for long
+  Duration settles = std::chrono::seconds(3);  ///< processes of a machine report it one after the other
+  size_t processes = 3;                        ///< among fewer nobody knows whose clock is wrong
 };
 
-/// The clocks of a process as it read them at one moment.
-struct Clocks {
+struct WallClock {
   Party who;
-  std::string machine;  ///< where it runs; empty: not known
-  int64_t wall_ns = 0, uptime_ns = 0;
+  std::string machine;  ///< tells machines apart
+  std::string host;     ///< name of the machine for people
+  uint64_t jumps = 0;   ///< total
+  Duration jumped{};    ///< their sum
+  Duration ahead{};     ///< of the monitor's wall clock
+  TimePoint at{};       ///< when this was reported
 };
 
 class ClockWatch {
@@ -27,17 +34,25 @@ class ClockWatch {
   explicit ClockWatch(ClockSettings settings = {}) : settings_(settings) {}
 
   /// All processes that report, once a second.
-  void look(const std::vector<Clocks>& processes, TimePoint now);
-  /// One CLOCK verdict for each machine whose clock has jumped lately: it names one of the processes there. Masked, since
-  /// the cluster goes by the metaserver's time, or by clocks that do not jump.
+  void look(const std::vector<WallClock>& clocks, TimePoint now);
+  /// One CLOCK verdict for each process, or for a machine when all of its processes, two or more, say the same. A jump
+  /// is told for a minute.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
   struct Known {
-    Clocks last;
-    int64_t jumped_ns = 0;
-    TimePoint at{};  ///< of the last jump
+    WallClock last;
+    Duration jumped{};  ///< the latest jump
+    TimePoint jumped_at{};
+    Duration off{};  ///< ahead of most others
+    size_t reports = 0;
+    bool differs = false;
+    TimePoint since{};
+    bool jumped_lately() const { return jumped != Duration{}; }
   };
+  /// How far most clocks are ahead of the monitor's.
+  Duration usual() const;
+
   ClockSettings settings_;
   std::map<uint64_t, Known> known_;  ///< key: process
 };

@@ -1,8 +1,11 @@
-/// Servers that answer errors at once. They are fast, so that nothing waits for them, and whoever chooses servers by their
-/// speed sends them more. Not thread-safe.
+/// Servers that answer most requests of a kind with an error, while others that serve the same do not. Since an error
+/// comes at once, such a server looks idle and fast, and is asked all the more. Not thread-safe.
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "monitoring/gray/party.h"
@@ -11,47 +14,47 @@
 namespace kintsugi::gray {
 
 struct ErrorSettings {
-  Duration over = std::chrono::seconds(30);
-  double share = 0.5;       ///< of its answers so many say that the server cannot do it
-  uint64_t least = 10;      ///< and there are so many of them
-  double of_others = 0.1;   ///< while of half of the other servers of its kind at most so many do
-  size_t least_others = 3;  ///< that answer anything
-  Duration ends_at = std::chrono::seconds(20);  ///< after the last such answer
+  Duration over = std::chrono::seconds(30);  ///< answers of so much time count
+  uint64_t answers = 10;                     ///< of fewer nothing is said
+  double raise = 0.5, clear = 0.2;           ///< shares of the answers
+  size_t peers = 2;  ///< so many others have given `peer_answers` answers of the kind,
+  uint64_t peer_answers = 5;
+  double of_peers = 0.1;  ///< and half of them have no larger share of errors
 };
 
-/// What a process has answered since its start.
+/// What a process has answered to requests of one kind since it started.
 struct Answers {
-  Party who;
-  uint64_t all = 0;
-  uint64_t failed = 0;  ///< by the server's own fault
-  TimePoint at{};       ///< when this was reported
+  Party of;
+  std::string role;              ///< the kind of request, as "serve.ReadChunk"
+  uint64_t all = 0, faulty = 0;  ///< faulty: with an error that is this process's own fault
+  TimePoint at{};                ///< when this was reported
 };
 
 class ErrorWatch {
  public:
   explicit ErrorWatch(ErrorSettings settings = {}) : settings_(settings) {}
 
-  /// All processes that report, once a second.
-  void look(const std::vector<Answers>& processes, TimePoint now);
-  /// One ERRORS verdict a process. Its factor is how many calls it takes for an answer.
+  /// The answers of all processes that have run for a while and do not end, once a second. What a report leaves out
+  /// stays as it was told last; processes that are not among `running` are forgotten.
+  void look(const std::vector<Answers>& answers, const std::set<uint64_t>& running, TimePoint now);
+  /// One ERRORS verdict for each process, with its worst kind of request as the region.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
   struct Known {
-    Answers last;
-    RecentGrowth all, failed;
-    bool fails = false;
-    TimePoint since{}, latest{};  ///< `latest`: when the last error was reported
+    Party of;
+    std::string role;
+    RecentGrowth all, faulty;
+    uint64_t answers = 0;
+    double share = 0;
+    bool errs = false;
+    TimePoint since{};
   };
-  struct Share {
-    uint64_t all = 0, failed = 0;
-    double value() const { return all == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(all); }
-  };
-  Share share_of(const Known& one, TimePoint now) const;
-  bool others_answer(const Known& one, TimePoint now) const;
+  /// Half of those that serve the same err, too, or too few serve it to know.
+  bool is_everybodys(const Known& one) const;
 
   ErrorSettings settings_;
-  std::map<uint64_t, Known> known_;  ///< key: process
+  std::map<std::pair<uint64_t, std::string>, Known> known_;  ///< key: process, role
 };
 
 }  // namespace kintsugi::gray

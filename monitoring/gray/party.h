@@ -15,9 +15,9 @@ struct Party {
   std::string name, kind;
 };
 
-/// A verdict of this kind about it, or about a disk of it.
-inline proto::Verdict verdict_on(const Party& who, proto::Verdict::Kind kind, Duration since,
-                                 proto::Verdict::Confidence confidence) {
+/// A verdict of this kind about it.
+inline proto::Verdict about(const Party& who, proto::Verdict::Kind kind, Duration since,
+                            proto::Verdict::Confidence confidence) {
   proto::Verdict verdict;
   verdict.set_kind(kind);
   verdict.set_server(who.name);
@@ -28,6 +28,11 @@ inline proto::Verdict verdict_on(const Party& who, proto::Verdict::Kind kind, Du
   verdict.set_confidence(confidence);
   verdict.set_probability(confidence == proto::Verdict::CERTAIN ? 0.995 : 0.95);
   return verdict;
+}
+
+/// A PAUSES verdict about it, or about a disk of it.
+inline proto::Verdict pauses(const Party& who, Duration since, proto::Verdict::Confidence confidence) {
+  return about(who, proto::Verdict::PAUSES, since, confidence);
 }
 
 }  // namespace kintsugi::gray

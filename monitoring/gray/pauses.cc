@@ -38,8 +38,8 @@ std::vector<proto::Verdict> PauseWatch::alarms(TimePoint now) const {
     const auto& [pausing, all] = machines[one.last.machine];
     const bool is_machine =
         all > 1 && static_cast<double>(pausing) > settings_.crowd * static_cast<double>(all);
-    proto::Verdict verdict = verdict_on(one.last.who, proto::Verdict::PAUSES, now - one.since,
-                                        is_machine ? proto::Verdict::LIKELY : proto::Verdict::CERTAIN);
+    proto::Verdict verdict = gray::pauses(one.last.who, now - one.since,
+                                          is_machine ? proto::Verdict::LIKELY : proto::Verdict::CERTAIN);
     verdict.set_factor(1 / std::clamp(1 - one.share, 0.05, 1.0));
     verdict.add_why(fmt::format("by its own clock it stood still for {:.0f} % of the last {:.0f} s",
                                 100 * one.share, to_seconds(settings_.over)));

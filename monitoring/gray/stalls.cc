@@ -36,8 +36,7 @@ std::vector<proto::Verdict> StallWatch::alarms(TimePoint now) const {
   std::vector<proto::Verdict> found;
   for (const auto& [key, one] : known_) {
     if (!one.stalls) continue;
-    proto::Verdict verdict =
-        verdict_on(one.last.of, proto::Verdict::PAUSES, now - one.since, proto::Verdict::LIKELY);
+    proto::Verdict verdict = pauses(one.last.of, now - one.since, proto::Verdict::LIKELY);
     verdict.set_device(one.last.name);
     verdict.add_why(
         fmt::format("in the last minute {} stalls: requests to it took half a second or longer, "

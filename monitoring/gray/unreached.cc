@@ -6,8 +6,10 @@ namespace kintsugi::gray {
 
 void UnreachedWatch::look(const std::vector<Checks>& checks, TimePoint now) {
   take(checks, now);
-  while (!events_.empty() && now - events_.front().at > settings_.over)
+  while (!events_.empty() && now - events_.front().at > settings_.over) {
+    attempts_ -= events_.front().by_command ? 1 : 0;
     events_.pop_front();
+  }
   std::map<std::string, Alarm> alarms = sum(cut_off_callers());
   std::erase_if(alarms, [&](const auto& one) { return !is_alarm(one.second, alarms_.contains(one.first)); });
   for (auto& [peer, alarm] : alarms) {
@@ -15,6 +17,13 @@ void UnreachedWatch::look(const std::vector<Checks>& checks, TimePoint now) {
     alarm.since = before == alarms_.end() ? now : before->second.since;
   }
   alarms_ = std::move(alarms);
+}
+
+void UnreachedWatch::hear(Attempt attempt, TimePoint now) {
+  if (attempts_ >= kMostAttempts) return;
+  ++attempts_;
+  events_.push_back({now, attempt.process, std::move(attempt.caller), std::move(attempt.peer),
+                     attempt.given_up ? proto::SightCheck::UNCONNECTED : proto::SightCheck::ANSWERED, true});
 }
 
 void UnreachedWatch::take(const std::vector<Checks>& checks, TimePoint now) {
@@ -52,6 +61,10 @@ std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<
   for (const Event& event : events_) {
     if (without.contains(event.process)) continue;
     Alarm& alarm = alarms[event.peer];
+    if (event.by_command) {
+      if (event.failed()) alarm.commands.insert(event.caller);
+      continue;
+    }
     ++alarm.checks;
     if (!event.failed()) continue;
     ++alarm.failed;
@@ -62,8 +75,11 @@ std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<
 }
 
 bool UnreachedWatch::is_alarm(const Alarm& alarm, bool before) const {
-  const double share = static_cast<double>(alarm.failed) / static_cast<double>(alarm.checks);
-  if (before) return alarm.failed > 0 && share >= settings_.clear;
+  const double share = alarm.share();
+  // Checks by which it answers all the others outweigh what commands say.
+  const bool commands_agree =
+      alarm.commands.size() >= settings_.commands && (alarm.checks == 0 || share >= settings_.clear);
+  if (before || commands_agree) return commands_agree || (alarm.failed > 0 && share >= settings_.clear);
   return alarm.failed >= settings_.failed && alarm.callers.size() >= settings_.callers &&
          share >= settings_.share;
 }
@@ -77,13 +93,18 @@ std::vector<proto::Verdict> UnreachedWatch::alarms(TimePoint now) const {
     proto::Verdict verdict;
     verdict.set_kind(proto::Verdict::UNREACHED);
     verdict.set_server(address);
-    verdict.set_region(2 * alarm.unconnected > alarm.failed ? "new connections" : "long messages");
+    verdict.set_region(alarm.failed == 0                      ? "requests of commands"
+                       : 2 * alarm.unconnected > alarm.failed ? "new connections"
+                                                              : "long messages");
     verdict.set_since_ns(static_cast<uint64_t>((now - alarm.since).count()));
     verdict.set_confidence(is_sure ? proto::Verdict::CERTAIN : proto::Verdict::LIKELY);
     verdict.set_probability(is_sure ? 0.995 : 0.95);
-    verdict.add_why(fmt::format("{} of {} checks of it failed in the last {:.0f} s, by {} servers",
-                                alarm.failed, alarm.checks, to_seconds(settings_.over),
-                                alarm.callers.size()));
+    if (!alarm.commands.empty())
+      verdict.add_why(fmt::format("{} commands could not dial it, or gave up", alarm.commands.size()));
+    if (alarm.failed > 0)
+      verdict.add_why(fmt::format("{} of {} checks of it failed in the last {:.0f} s, by {} servers",
+                                  alarm.failed, alarm.checks, to_seconds(settings_.over),
+                                  alarm.callers.size()));
     for (const std::string& caller : alarm.callers)
       verdict.add_servers_waiting(caller);
     found.push_back(std::move(verdict));

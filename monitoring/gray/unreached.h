@@ -23,6 +23,7 @@ struct UnreachedSettings {
   double clear = 0.3;
   size_t sure_callers = 3;  ///< with so many, and share_sure of all failed, it is certain
   double share_sure = 0.85;
+  size_t commands = 2;  ///< commands that gave up, with `clear` of the checks failed, or where nobody checks
 };
 
 /// What a process reports of its latest checks.
@@ -32,11 +33,22 @@ struct Checks {
   std::vector<proto::SightCheck> latest;  ///< in order; those that were told before count once
 };
 
-/// Bounded by the number of callers: what is older than `over` is forgotten.
+/// What a command that ends, or an application, says of one whom it asked.
+struct Attempt {
+  uint64_t process = 0;  ///< the caller
+  std::string caller, peer;
+  bool given_up = false;  ///< false: it answered
+};
+
+/// Bounded by the number of callers, and kMostAttempts: what is older than `over` is forgotten.
 class UnreachedWatch {
  public:
   explicit UnreachedWatch(UnreachedSettings settings = {}) : settings_(settings) {}
 
+  static constexpr size_t kMostAttempts = 4'096;  ///< further ones within `over` are not counted
+
+  /// Before the look() of the round in which it was heard.
+  void hear(Attempt attempt, TimePoint now);
   /// Of all processes that report, once a second.
   void look(const std::vector<Checks>& checks, TimePoint now);
   /// An UNREACHED verdict for each address that is not reached, which stands in `server`: it is for the caller to name
@@ -49,12 +61,17 @@ class UnreachedWatch {
     uint64_t process;  ///< the caller
     std::string caller, peer;
     proto::SightCheck::Outcome outcome;
+    bool by_command = false;
     bool failed() const { return outcome != proto::SightCheck::ANSWERED; }
   };
   struct Alarm {
     TimePoint since{};
     uint64_t checks = 0, failed = 0, unconnected = 0;
-    std::set<std::string> callers;  ///< whose checks failed
+    std::set<std::string> callers;   ///< whose checks failed
+    std::set<std::string> commands;  ///< that gave up
+    double share() const {
+      return checks == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(checks);
+    }
   };
   void take(const std::vector<Checks>& checks, TimePoint now);
   /// Callers that did not reach most of those whom they asked: it may be their own network.
@@ -65,6 +82,7 @@ class UnreachedWatch {
 
   UnreachedSettings settings_;
   std::map<uint64_t, uint64_t> told_;  ///< by caller: number of the latest check that was taken in
+  size_t attempts_ = 0;                ///< how many of events_ are by commands
   std::deque<Event> events_;           ///< of the last `over`, the oldest first
   std::map<std::string, Alarm> alarms_;
 };

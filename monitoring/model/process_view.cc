@@ -43,6 +43,7 @@ Status check_report(const proto::SightReport& report) {
   if (report.roles_size() > ViewLimits::kRoles) return garbage("too many roles");
   if (report.devices_size() > ViewLimits::kDevices) return garbage("too many devices");
   if (report.checks_size() > ViewLimits::kChecks) return garbage("too many checks of peers");
+  if (report.links_size() > ViewLimits::kLinks) return garbage("too many links");
   for (const proto::SightLive& live : report.live())
     KINTSUGI_TRY(check_live(live));
   KINTSUGI_TRY(check_live(report.loop().last_touch()));
@@ -59,6 +60,8 @@ Status check_report(const proto::SightReport& report) {
     if (!is_short(device.name())) return garbage("a device whose name is too long");
   for (const proto::SightCheck& check : report.checks())
     if (!is_short(check.peer())) return garbage("a peer whose name is too long");
+  for (const proto::SightLink& link : report.links())
+    if (!is_short(link.end())) return garbage("an end of a link whose name is too long");
   for (const proto::SightWaitTotal& wait : report.waits())
     if (!is_short(wait.target())) return garbage("a target whose name is too long");
   for (const proto::SightEdge& edge : report.edges())

@@ -21,6 +21,7 @@ struct ViewLimits {
   static constexpr int kRoles = 1'024;
   static constexpr int kDevices = 4'096;
   static constexpr int kChecks = 64;
+  static constexpr int kLinks = 256;
   static constexpr int kTextBytes = 512;  ///< limit for each name in a report
   static constexpr size_t kPaths = 16'384;
   static constexpr size_t kStates = 16'384;

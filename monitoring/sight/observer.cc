@@ -13,6 +13,7 @@
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/stack_sample.h"
 #include "monitoring/sight/trace_exporter.h"
+#include "monitoring/sight/wall_jumps.h"
 
 namespace kintsugi::sight {
 
@@ -24,6 +25,7 @@ constexpr Duration kStoodStill = 300ms;
 constexpr Duration kStalled = 1s;  ///< an event loop that does not respond for so long is stuck
 constexpr Duration kShortest = 200ms, kLongest = 1min;
 constexpr size_t kMostStack = 32;
+constexpr size_t kMostLinks = 64;  ///< of one report
 
 }  // namespace
 
@@ -42,13 +44,14 @@ asio::awaitable<bool> ReportSender::find_monitor(Duration limit) {
   co_return true;
 }
 
-asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
+asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last, Duration limit) {
   proto::SightLoop loop = watch_loop();
   proto::SightReport report =
       reporter_.make(runtime_.clock.now(), runtime_.clock.wall_now(), std::move(loop), ask_system());
   report.set_last(last);
+  complete(report);
   Context context;
-  context.deadline = runtime_.clock.now() + (last ? kGoodbyeLimit : kCallLimit);
+  context.deadline = runtime_.clock.now() + limit;
   proto::SightReportAnswer answer;
   const Status sent = co_await client.call(context, *monitor_, rpc::Method::kSightReport, report, answer);
   if (!sent.ok()) {
@@ -72,19 +75,20 @@ asio::awaitable<void> ReportSender::run(runtime::TaskGroup& tasks) {
       ask_at = began + kAskAgain;
       (void)co_await find_monitor(kCallLimit);
     }
-    if (monitor_ && !tasks.stopping()) co_await send(client_, false);
+    if (monitor_ && !tasks.stopping()) co_await send(client_, false, kCallLimit);
     (void)co_await tasks.sleep_until(std::max(began + interval_, runtime_.clock.now() + kShortest));
   }
   if (monitor_) {
     rpc::Client farewell(runtime_, secret_, {.dial_limit = kGoodbyeLimit});
-    co_await send(farewell, true);
+    co_await send(farewell, true, kGoodbyeLimit);
     co_await farewell.stop();
   }
   co_await tasks.join();
 }
 
 asio::awaitable<void> ReportSender::say_goodbye() {
-  if (co_await find_monitor(kGoodbyeLimit)) co_await send(client_, true);
+  const TimePoint until = runtime_.clock.now() + kGoodbyeLimit;
+  if (co_await find_monitor(kGoodbyeLimit)) co_await send(client_, true, until - runtime_.clock.now());
   co_await client_.stop();
 }
 
@@ -105,6 +109,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   void post_tick(TimePoint now);
   proto::SightLoop watch_loop(TimePoint now);
   proto::SightSystem ask_system();
+  void complete(proto::SightReport& report);
 
   runtime::ProductionRuntime& observed;
   const rpc::Secret secret;
@@ -127,6 +132,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   std::atomic<pthread_t> loop_thread{};
   std::atomic<pid_t> loop_thread_id{0};  ///< kernel id of the same thread; 0: unknown
   runtime::ProcessorClock processor;     ///< used by the observer's thread only
+  WallJumps wall_jumps;                  ///< used by the observer's thread only
   Duration stood_still{};   ///< in total, as proto::SightSystem has it; the observer's thread only
   int64_t sampled_for = 0;  ///< the unanswered check for which a stack was taken
   StackSample sample;
@@ -153,6 +159,7 @@ asio::awaitable<void> Observer::State::tick(runtime::ProductionRuntime& own, run
     const TimePoint now = own.runtime().clock.now();
     const Duration late = now - slept_at - kTick;
     if (late >= kStoodStill) stood_still += late;
+    wall_jumps.look(own.runtime().clock);
     if (ran_ns.load(std::memory_order_acquire) == posted_ns.load(std::memory_order_relaxed)) post_tick(now);
     slept_at = own.runtime().clock.now();
   }
@@ -197,12 +204,23 @@ proto::SightSystem Observer::State::ask_system() {
   return system;
 }
 
+void Observer::State::complete(proto::SightReport& report) {
+  for (runtime::LinkLosses& link : observed.losses().read(kMostLinks)) {
+    proto::SightLink& told = *report.add_links();
+    told.set_end(std::move(link.end));
+    told.set_segments(link.segments);
+    told.set_lost(link.lost);
+  }
+  *report.mutable_clock() = wall_jumps.told();
+}
+
 asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {
   post_tick(own.runtime().clock.now());
   tasks.spawn(tick(own, tasks));
   ReportSender sender(own.runtime(), secret, reporter, options.metaserver);
   sender.watch_loop = [this, &own] { return watch_loop(own.runtime().clock.now()); };
   sender.ask_system = [this] { return ask_system(); };
+  sender.complete = [this](proto::SightReport& report) { complete(report); };
   sender.on_answer = [this, &own](const proto::SightReportAnswer& answer) {
     return exporter.send(own.io().get_executor(),
                          {.collector = answer.trace_collector(), .share = answer.trace_share()},
@@ -213,7 +231,11 @@ asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, ru
 
 bool Observer::State::has_complaints() const {
   return std::ranges::any_of(recorder.live().targets().read(),
-                             [](const TargetTotals& target) { return target.complaints > 0; });
+                             [](const TargetTotals& target) { return target.complaints > 0; }) ||
+         std::ranges::any_of(recorder.live().ended_waits().read(), [](const EndedWait& wait) {
+           return wait.record.target != 0 && wait.outcome != Code::kCancelled &&
+                  Duration(wait.ended_ns - wait.record.entered_ns) >= ReporterLimits().still;
+         });
 }
 
 void Observer::State::run() {

@@ -34,18 +34,20 @@ class ReportSender {
 
   /// Runs until `tasks` is asked to stop, and then says that the process ends.
   asio::awaitable<void> run(runtime::TaskGroup& tasks);
-  /// One report of a process that ends, when there is a monitor; within twice kGoodbyeLimit.
+  /// One report of a process that ends, when there is a monitor; within kGoodbyeLimit.
   asio::awaitable<void> say_goodbye();
 
   std::function<proto::SightLoop()> watch_loop = [] { return proto::SightLoop(); };
   /// What the operating system says of the process, for every report.
   std::function<proto::SightSystem()> ask_system = [] { return proto::SightSystem(); };
+  /// Adds to a report what others than the recorder know.
+  std::function<void(proto::SightReport&)> complete = [](proto::SightReport&) {};
   /// Called with every answer of the monitor.
   std::function<asio::awaitable<void>(const proto::SightReportAnswer& answer)> on_answer;
 
  private:
   asio::awaitable<bool> find_monitor(Duration limit);
-  asio::awaitable<void> send(rpc::Client& client, bool last);
+  asio::awaitable<void> send(rpc::Client& client, bool last, Duration limit);
 
   runtime::Runtime runtime_;
   const rpc::Secret secret_;
@@ -63,7 +65,7 @@ struct ObserverOptions {
   /// The stack of a loop that is stuck is read by way of SIGURG, for which a handler is set then. Not for libraries.
   bool sample_stacks = true;
   /// Nothing is done before the process is this old: a command that ends sooner costs nothing, unless it has
-  /// complaints.
+  /// complaints, or waited for somebody for a second or longer in vain.
   Duration quiet_for{};
 };
 

@@ -194,14 +194,6 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
     return totals[number].site != nullptr && totals[number].begun != reported_begun_[number] &&
            std::string_view(totals[number].site->name).starts_with(kServes);
   };
-  uint64_t answers = 0, failed_answers = 0;
-  for (const RoleTotals& total : totals) {
-    if (total.site == nullptr || !std::string_view(total.site->name).starts_with(kServes)) continue;
-    answers += total.ended;
-    failed_answers += total.broken;
-  }
-  report.set_answers(answers);
-  report.set_failed_answers(failed_answers);
   for (size_t number = 0; number < totals.size(); number++)
     if (serves_more(number) || (all && totals[number].begun > 0))
       roles.try_emplace(static_cast<uint16_t>(number));
@@ -213,6 +205,7 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
     role.set_begun(totals[number].begun);
     role.set_ended(totals[number].ended);
     role.set_failed(totals[number].failed);
+    role.set_faulty(totals[number].faulty);
     if (!all && !serves_more(number) && role.oldest_ns() < static_cast<uint64_t>(limits_.still.count()))
       continue;
     reported_begun_[number] = role.begun();

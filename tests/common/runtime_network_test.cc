@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -99,6 +101,32 @@ int most_unread() {
     if (::ioctl(fd, FIONREAD, &unread) == 0) most = std::max(most, unread);
   }
   return most;
+}
+
+TEST_F(NetworkTest, CountsTheSegmentsToEachEndAlsoOfConnectionsThatAreClosed) {
+  const auto links = [&](std::string_view end) {
+    const auto all = production.losses().read(16);
+    const auto found = std::ranges::find(all, end, &LinkLosses::end);
+    return found == all.end() ? LinkLosses{} : *found;
+  };
+  run_on(production, [&]() -> asio::awaitable<void> {
+    auto listener = *runtime.network.listen(kAnyPort);
+    const std::string address = listener->local_endpoint().to_string();
+    for (int i = 1; i <= 2; ++i) {
+      auto client = *co_await runtime.network.dial(listener->local_endpoint(), soon());
+      auto server = *co_await listener->accept();
+      co_await send_in_pieces(*client, pattern(100'000, 1));
+      std::vector<std::byte> received(100'000);
+      KINTSUGI_EXPECT_OK(co_await server->read_exact(received));
+      co_await send_in_pieces(*server, pattern(10, 1));
+      EXPECT_GE(links(address).segments, static_cast<uint64_t>(i));
+      EXPECT_EQ(links("127.0.0.1").segments, static_cast<uint64_t>(i)) << "one message to whoever called";
+      EXPECT_EQ(links(address).lost, 0u);
+      const uint64_t before = links(address).segments;
+      client->close();
+      EXPECT_EQ(links(address).segments, before);
+    }
+  }());
 }
 
 TEST_F(NetworkTest, AStreamOverASlowLinkHasLittleUnderWay) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/gray_detector.h"
 #include "monitoring/daemon/process_windows.h"
 #include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
@@ -168,6 +169,67 @@ TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
     for (const auto& detector : detectors)
       EXPECT_TRUE(detector->examine(snapshot).empty()) << detector->name();
   }
+}
+
+/// Six servers in six machines that report each second what they sent and answered; server 4 may be ill.
+std::vector<proto::Verdict> after_a_minute(GrayDetector& detector, uint64_t lost, uint64_t faulty,
+                                           const std::vector<proto::Verdict>& heard = {}) {
+  model::Processes processes;
+  std::vector<proto::Verdict> found;
+  for (uint64_t second = 1; second <= 60; ++second) {
+    const TimePoint now = TimePoint(1h) + second * 1s;
+    for (uint64_t server = 1; server <= 6; ++server) {
+      proto::SightReport report;
+      report.set_process(1000 + server);
+      report.set_kind("chunkserver");
+      report.set_name("server-" + std::to_string(server));
+      report.set_server_id(server);
+      report.set_address("10.0.0." + std::to_string(server) + ":7100");
+      report.set_sequence(second);
+      report.set_uptime_ns(uint64_t(Duration(1h).count()));
+      for (uint64_t other = 1; other <= 6; ++other) {
+        if (other == server) continue;
+        proto::SightLink& link = *report.add_links();
+        link.set_end("10.0.0." + std::to_string(other) + ":7100");
+        link.set_segments(100 * second);
+        link.set_lost(other == 4 ? lost * second : 0);
+      }
+      proto::SightRole& role = *report.add_roles();
+      role.set_role(3);
+      role.set_name("serve.ReadChunk");
+      role.set_begun(second);
+      role.set_ended(second);
+      role.set_failed(second);  // chunks that are not there are no fault of theirs
+      role.set_faulty(server == 4 ? faulty * second : 0);
+      EXPECT_TRUE(processes.accept(std::move(report), now).ok());
+    }
+    detector.hear(heard, now);
+    found = detector.examine(processes.snapshot(now, 0, {}));
+  }
+  return found;
+}
+
+TEST(GrayDetector, NamesTheServerWhosePacketsAreLostByWhatItsCallersSentAgain) {
+  GrayDetector well, ill;
+  EXPECT_TRUE(after_a_minute(well, 0, 0).empty());
+  const auto found = after_a_minute(ill, 1, 0);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind(), proto::Verdict::LOSSES);
+  EXPECT_EQ(found[0].server(), "server-4");
+  EXPECT_EQ(found[0].peer(), "");
+}
+
+TEST(GrayDetector, NamesAServerThatAnswersErrorsUnlessItsDiskExplainsThem) {
+  GrayDetector detector, with_disk;
+  const auto found = after_a_minute(detector, 0, 1);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind(), proto::Verdict::ERRORS);
+  EXPECT_EQ(found[0].server(), "server-4");
+  EXPECT_EQ(found[0].region(), "ReadChunk");
+  proto::Verdict disk;
+  disk.set_kind(proto::Verdict::DEVICE);
+  disk.set_process(1004);
+  EXPECT_TRUE(after_a_minute(with_disk, 0, 1, {disk}).empty());
 }
 
 TEST(RoomDetector, SaysNothingOfAMetaserverThatDoesNotAnswerAnyMore) {

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "monitoring/gray/clocks.h"
-#include "monitoring/gray/errors.h"
 #include "monitoring/gray/pauses.h"
 #include "monitoring/gray/stalls.h"
 #include "monitoring/gray/unreached.h"
@@ -101,110 +99,6 @@ TEST(Pauses, AProcessThatWasStartedAgainHasNoneOfThePausesOfBefore) {
   for (int i = 0; i < 15; ++i)
     machine.second(2, 0);
   EXPECT_TRUE(machine.watch.alarms(machine.now).empty());
-}
-
-/// Servers that answer ten calls a second each.
-struct Answering {
-  ErrorWatch watch;
-  std::vector<Answers> all;
-  TimePoint now{TimePoint(1h)};
-
-  explicit Answering(size_t count) {
-    for (size_t i = 1; i <= count; ++i)
-      all.push_back({.who = {i, i, "server-" + std::to_string(i), "chunkserver"}});
-  }
-  /// `share` of the answers of server `who` are errors; 0: of all servers.
-  void seconds(int count, uint64_t who, double share, uint64_t calls = 10) {
-    for (int i = 0; i < count; ++i) {
-      now += 1s;
-      for (Answers& one : all) {
-        one.at = now;
-        const bool fails = who == 0 || one.who.process == who;
-        one.all += fails ? calls : 10;
-        if (fails) one.failed += static_cast<uint64_t>(share * static_cast<double>(calls));
-      }
-      watch.look(all, now);
-    }
-  }
-};
-
-TEST(Errors, AServerThatAnswersErrorsIsNamedAndAgainNotOnceItAnswers) {
-  Answering servers(6);
-  servers.seconds(60, 3, 0);
-  EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
-  int seconds = 0;
-  while (servers.watch.alarms(servers.now).empty() && seconds < 60) {
-    servers.seconds(1, 3, 1);
-    ++seconds;
-  }
-  EXPECT_LE(seconds, 20);
-  const auto found = servers.watch.alarms(servers.now);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].kind(), Verdict::ERRORS);
-  EXPECT_EQ(found[0].server(), "server-3");
-  EXPECT_GT(found[0].factor(), 1.5) << "else it is not gone around";
-  servers.seconds(40, 3, 0);
-  EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
-}
-
-TEST(Errors, StandForAWhileAfterTheLastOneSinceUsersGoElsewhere) {
-  Answering servers(6);
-  servers.seconds(30, 3, 1);
-  ASSERT_EQ(servers.watch.alarms(servers.now).size(), 1u);
-  servers.seconds(15, 3, 0, 0);
-  EXPECT_EQ(servers.watch.alarms(servers.now).size(), 1u);
-  servers.seconds(20, 3, 0, 0);
-  EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
-}
-
-TEST(Errors, OfAllServersOrOfFewAnswersOrBesideTooFewOthersAreNoServersFault) {
-  Answering all(6);
-  all.seconds(60, 0, 0.8);
-  EXPECT_TRUE(all.watch.alarms(all.now).empty()) << "something that all of them need is away";
-  Answering some(6);
-  some.seconds(60, 3, 0.3);
-  EXPECT_TRUE(some.watch.alarms(some.now).empty());
-  Answering two(3);
-  two.seconds(60, 3, 1);
-  EXPECT_TRUE(two.watch.alarms(two.now).empty()) << "nobody knows what is usual";
-  Answering restarted(6);
-  restarted.seconds(30, 3, 0);
-  restarted.all[2].who.process = 77;  // a new process counts from 0
-  restarted.all[2].all = restarted.all[2].failed = 5;
-  restarted.seconds(30, 77, 0);
-  EXPECT_TRUE(restarted.watch.alarms(restarted.now).empty());
-}
-
-TEST(ClockJumps, AreToldOnceForEachMachineAndForAMinute) {
-  ClockWatch watch;
-  TimePoint now{TimePoint(1h)};
-  std::vector<Clocks> all;
-  for (uint64_t i = 1; i <= 4; ++i)
-    all.push_back({.who = {i, i, "server-" + std::to_string(i), "chunkserver"},
-                   .machine = i <= 2 ? "here" : "there",
-                   .wall_ns = static_cast<int64_t>(i * 1000 * kSecond),
-                   .uptime_ns = 5});
-  const auto second = [&](const std::string& machine, int64_t jump_ns) {
-    now += 1s;
-    for (Clocks& one : all) {
-      one.uptime_ns += static_cast<int64_t>(kSecond);
-      one.wall_ns += static_cast<int64_t>(kSecond) + (one.machine == machine ? jump_ns : 0);
-    }
-    watch.look(all, now);
-  };
-  second("", 0);
-  second("here", 1'500'000'000);
-  EXPECT_TRUE(watch.alarms(now).empty()) << "so much a time service may step";
-  second("there", -30'000'000'000);
-  const auto found = watch.alarms(now);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].kind(), Verdict::CLOCK);
-  EXPECT_TRUE(found[0].masked());
-  EXPECT_TRUE(found[0].server() == "server-3" || found[0].server() == "server-4");
-  EXPECT_NE(found[0].why(0).find("back by 30.0 s"), std::string::npos) << found[0].why(0);
-  for (int i = 0; i < 61; ++i)
-    second("", 0);
-  EXPECT_TRUE(watch.alarms(now).empty());
 }
 
 struct Disks {

@@ -157,6 +157,43 @@ TEST(Observer, ACommandThatEndsAtOnceReportsOnlyWhenItHasAComplaint) {
   EXPECT_EQ(report.devices(0).complaints(), 1u);
 }
 
+TEST(Observer, ACommandThatGaveUpOnAServerSaysSoWhenItEnds) {
+  const rpc::Secret secret = test_secret();
+  Monitor monitor(secret);
+  runtime::ProductionRuntime observed;
+  const auto run_command = [&](const std::string& name, Duration waits) {
+    struct Later : runtime::Clock {
+      TimePoint now() const override { return now_; }
+      WallTime wall_now() const override { return WallTime(now_.time_since_epoch()); }
+      runtime::TimerId call_at(TimePoint, std::function<void()>) override { return runtime::TimerId::kNone; }
+      bool cancel(runtime::TimerId) override { return false; }
+      TimePoint now_ = std::chrono::steady_clock::now() - 10s;
+    } clock;
+    Recorder recorder(clock, 1);
+    const ObserverOptions options{.metaserver = monitor.endpoint(),
+                                  .who = [name] { return Reporting{.kind = "client", .name = name}; },
+                                  .quiet_for = 1h};
+    const Observer observer(observed, recorder, secret, options);
+    static const runtime::Site site{"test.command"};
+    const runtime::Span span(recorder.root_context(), site, {}, std::source_location::current());
+    runtime::Wait wait(span.context(), runtime::WaitKind::kSend,
+                       runtime::peer_target(span.context(), {"10.0.0.9", 9700}));
+    clock.now_ += waits;
+    wait.set_code(Code::kDeadlineExceeded);
+    wait.stop();
+    clock.now_ = std::chrono::steady_clock::now();
+  };
+  run_command("lucky", 500ms);
+  run_command("unlucky", 3s);
+  const auto report = monitor.wait_for([](const auto&) { return true; });
+  EXPECT_EQ(report.name(), "unlucky") << "half a second is nothing to tell";
+  EXPECT_TRUE(report.last());
+  ASSERT_GE(report.live_size(), 1);
+  EXPECT_EQ(report.live(0).target(), "10.0.0.9:9700");
+  EXPECT_GT(report.live(0).ended_ago_ns(), 0u);
+  EXPECT_EQ(static_cast<Code>(report.live(0).outcome()), Code::kDeadlineExceeded);
+}
+
 TEST(Observer, AMetaserverThatDoesNotAnswerHarmsNobody) {
   const rpc::Secret secret = test_secret();
   runtime::ProductionRuntime observed;

@@ -112,7 +112,8 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> AsioNetwork::dial(Endpoint 
       attempt->socket.close(ignored);
       co_return given_up(*attempt, to, "connect");
     }
-    if (!attempt->error) co_return std::make_unique<TcpConnection>(std::move(attempt->socket));
+    if (!attempt->error)
+      co_return std::make_unique<TcpConnection>(std::move(attempt->socket), losses_, to.to_string());
     last_error = attempt->error.message();
   }
   co_return Status{Code::kUnavailable, fmt::format("{}: {}", to.to_string(), last_error)};
@@ -126,7 +127,7 @@ Result<std::unique_ptr<Listener>> AsioNetwork::listen(Endpoint at) {
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) listen_patiently(acceptor, address, error);
   if (error) return status_from_errno(error.value(), fmt::format("listen on {}", at.to_string()));
-  return std::make_unique<TcpListener>(std::move(acceptor), clock_);
+  return std::make_unique<TcpListener>(std::move(acceptor), clock_, losses_);
 }
 
 }  // namespace kintsugi::runtime

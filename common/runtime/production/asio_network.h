@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "common/runtime/network.h"
+#include "common/runtime/production/tcp_losses.h"
 
 namespace kintsugi::runtime {
 
@@ -18,9 +19,13 @@ class AsioNetwork final : public Network {
   /// A name is resolved inside the call: daemons listen once, at start.
   Result<std::unique_ptr<Listener>> listen(Endpoint at) override;
 
+  /// What its connections lose. Connections keep it alive.
+  const std::shared_ptr<TcpLosses>& losses() const { return losses_; }
+
  private:
   asio::io_context& io_;
   Clock& clock_;
+  const std::shared_ptr<TcpLosses> losses_ = std::make_shared<TcpLosses>();
 };
 
 }  // namespace kintsugi::runtime

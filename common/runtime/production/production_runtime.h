@@ -30,6 +30,8 @@ class ProductionRuntime {
 
   Runtime& runtime() { return runtime_; }
   asio::io_context& io() { return io_; }
+  /// What the connections of runtime() lose; may be read from any thread.
+  TcpLosses& losses() { return *network_.losses(); }
   /// The disk of runtime(), which may be told of disks that should have a worker each.
   UringDisk& disk() { return disk_; }
 

@@ -65,11 +65,17 @@ std::string name_of(const tcp::socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), peer_(name_of(socket_)) {
+TcpConnection::TcpConnection(tcp::socket socket, std::shared_ptr<TcpLosses> losses, std::string end)
+    : socket_(std::move(socket)), losses_(std::move(losses)), peer_(name_of(socket_)) {
   // Setting an option fails only when the peer has gone already, which the first read reports.
   boost::system::error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   notice_a_lost_peer(socket_.native_handle());
+  losses_->opened(socket_.native_handle(), std::move(end));
+}
+
+TcpConnection::~TcpConnection() {
+  close();
 }
 
 asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> into) {
@@ -142,6 +148,8 @@ void TcpConnection::expect_rate(double bytes_per_second) {
 }
 
 void TcpConnection::close() {
+  if (!socket_.is_open()) return;
+  losses_->closed(socket_.native_handle());
   boost::system::error_code ignored;
   socket_.close(ignored);
 }

@@ -5,13 +5,18 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "common/runtime/network.h"
+#include "common/runtime/production/tcp_losses.h"
 
 namespace kintsugi::runtime {
 
 class TcpConnection final : public Connection {
  public:
   /// Takes a connected socket; turns Nagle's delay off and probes of an idle peer on.
-  explicit TcpConnection(asio::ip::tcp::socket socket);
+  /// What it loses is counted for `end`.
+  TcpConnection(asio::ip::tcp::socket socket, std::shared_ptr<TcpLosses> losses, std::string end);
+  ~TcpConnection() override;
+  TcpConnection(const TcpConnection&) = delete;
+  TcpConnection& operator=(const TcpConnection&) = delete;
 
   asio::awaitable<Result<size_t>> read_some(std::span<std::byte> into) override;
   asio::awaitable<Status> read_exact(std::span<std::byte> into) override;
@@ -36,6 +41,7 @@ class TcpConnection final : public Connection {
   Status failure(std::string_view operation, int error) const;
 
   asio::ip::tcp::socket socket_;
+  const std::shared_ptr<TcpLosses> losses_;
   std::string peer_;
   bool drained_ = true;  // the last read_some emptied the socket: another attempt at once would find nothing
   size_t low_water_bytes_ = 1;

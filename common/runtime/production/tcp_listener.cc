@@ -30,9 +30,10 @@ Endpoint endpoint_of(const tcp::acceptor& acceptor) {
 
 }  // namespace
 
-TcpListener::TcpListener(tcp::acceptor acceptor, Clock& clock)
+TcpListener::TcpListener(tcp::acceptor acceptor, Clock& clock, std::shared_ptr<TcpLosses> losses)
     : acceptor_(std::move(acceptor)),
       clock_(clock),
+      losses_(std::move(losses)),
       local_(endpoint_of(acceptor_)),
       closed_(acceptor_.get_executor(), clock) {}
 
@@ -42,7 +43,9 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> TcpListener::accept() {
     tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!error) {
       warned_ = false;
-      co_return std::make_unique<TcpConnection>(std::move(socket));
+      error_code gone;  // the first read says so
+      const tcp::endpoint caller = socket.remote_endpoint(gone);
+      co_return std::make_unique<TcpConnection>(std::move(socket), losses_, caller.address().to_string());
     }
     if (!acceptor_.is_open()) break;
     if (is_peers_fault(error)) continue;

@@ -5,12 +5,13 @@
 
 #include "common/runtime/event.h"
 #include "common/runtime/network.h"
+#include "common/runtime/production/tcp_losses.h"
 
 namespace kintsugi::runtime {
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(asio::ip::tcp::acceptor acceptor, Clock& clock);
+  TcpListener(asio::ip::tcp::acceptor acceptor, Clock& clock, std::shared_ptr<TcpLosses> losses);
 
   asio::awaitable<Result<std::unique_ptr<Connection>>> accept() override;
   void close() override;
@@ -19,6 +20,7 @@ class TcpListener final : public Listener {
  private:
   asio::ip::tcp::acceptor acceptor_;
   Clock& clock_;
+  const std::shared_ptr<TcpLosses> losses_;
   Endpoint local_;
   Event closed_;
   bool warned_ = false;  // a run of failures was logged already

@@ -32,8 +32,8 @@ uint16_t RoleTable::find(const Site& site) {
 std::vector<RoleTotals> RoleTable::read() const {
   std::vector<RoleTotals> roles(roles_.size());
   for (size_t i = 0; i < roles.size(); ++i)
-    roles[i] = {get(roles_[i].site), get(roles_[i].begun), get(roles_[i].ended), get(roles_[i].failed),
-                get(roles_[i].live)};
+    roles[i] = {get(roles_[i].site),   get(roles_[i].begun),  get(roles_[i].ended),
+                get(roles_[i].failed), get(roles_[i].faulty), get(roles_[i].live)};
   return roles;
 }
 

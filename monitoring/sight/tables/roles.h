@@ -14,26 +14,19 @@ namespace kintsugi::sight {
 
 using runtime::Site;
 
-/// Whoever asked has done nothing wrong, and another process of the kind may be able to do it.
-inline bool is_own_fault(Code outcome) {
-  switch (outcome) {
-    case Code::kUnavailable:
-    case Code::kIoError:
-    case Code::kInternal:
-    case Code::kOutOfMemory:
-    case Code::kMediumError:
-    case Code::kReadOnlyDevice:
-    case Code::kCorrupt: return true;
-    default: return false;
-  }
-}
-
 struct RoleTotals {
   const Site* site;
   uint64_t begun, ended, failed;
-  uint64_t broken;  ///< those of the failed ones whose outcome is the process's own fault
+  uint64_t faulty;  ///< of the failed: is_own_fault()
   uint32_t live;
 };
+
+/// True for codes by which whoever answers says that it is not well itself, and not that what was asked for cannot be
+/// had, may not be done or finds no room. I/O errors are those of a disk, which the server counts by disk, and which it
+/// takes for failed.
+inline bool is_own_fault(Code code) {
+  return code == Code::kUnavailable || code == Code::kInternal;
+}
 
 /// One thread writes; any may read. A full table drops and counts. Role 0 is none.
 class RoleTable {
@@ -56,7 +49,7 @@ class RoleTable {
     put(roles_[role].live, roles_[role].live - 1);
     if (outcome == Code::kOk) return;
     add(roles_[role].failed, uint64_t{1});
-    if (is_own_fault(outcome)) add(roles_[role].broken, uint64_t{1});
+    if (is_own_fault(outcome)) add(roles_[role].faulty, uint64_t{1});
   }
 
   // ---- for any thread

@@ -51,8 +51,8 @@ OUTSIDE_SHARE = 0.48
 # through or never given back, messages that each take a while, and such that are lost, damaged or come twice where somebody makes up for it.
 INTERFERENCE_OUTSIDE = {"hog": 4, "machine-hog": 3, "slow-link": 4, "slow-disk": 4}
 INTERFERENCE_INSIDE = {"memory-walk": 3, "leak": 3, "slow-messages": 4, "lost-frames": 1, "damaged-frames": 1, "repeat": 1}
-# Gray failures: what works most of the time, or for most purposes. Only a server that answers errors uses a fault point.
-GRAY = {"flapping": 3, "no-new-connections": 3, "large-packets": 3, "stalling-disk": 3, "errors": 3}
+# Gray failures: what works most of the time, or for most purposes. Only the errors use a fault point: all streams of one server fail at once.
+GRAY = {"flapping": 3, "no-new-connections": 3, "large-packets": 3, "stalling-disk": 3, "lossy-link": 3, "instant-errors": 3}
 FLAPS = [(1.5, 2.0), (2.6, 3.0), (0.8, 1.0)]  # seconds that it stands still, of so many
 STALL_SECONDS, STALL_PERIOD = 1.2, 8.0
 SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateStripe", "metaserver"), ("serve-stream", "ReadChunk", "chunkserver"),
@@ -60,7 +60,7 @@ SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateS
 # What a right verdict is called, where naming the server is not all of the answer.
 RIGHT_KINDS = {"hog": ["resource"], "machine-hog": ["host"], "memory-walk": ["resource"], "leak": ["resource"], "slow-disk": ["slow", "device"],
                "slow-link": ["slow", "link"], "slow-messages": ["slow"], "flapping": ["pauses"], "no-new-connections": ["unreached"],
-               "large-packets": ["unreached"], "stalling-disk": ["pauses", "device"], "errors": ["errors"]}
+               "large-packets": ["unreached"], "stalling-disk": ["pauses", "device"], "lossy-link": ["losses"], "instant-errors": ["errors"]}
 # Phases: loops and stalls of a place that end by themselves, competitors for the processor, memory, a slow disk, messages.
 PHASES = ["loop", "stall", "hog", "memory", "slow-disk", "message"]
 PHASE_SECONDS = [1, 5, 10]
@@ -128,9 +128,9 @@ class Fault:
             self.seconds = PHASE_WALK_SECONDS if self.kind == "memory-walk" else self.seconds
 
     def draw_gray(self, rng, kind):
-        self.kind, self.outside = kind, kind != "errors"
+        self.kind, self.outside = kind, kind != "instant-errors"
         self.server = f"chunkserver-{rng.randrange(1, SERVERS + 1)}"
-        if kind == "errors":  # each stream of chunks, in both directions
+        if not self.outside:
             self.point, self.action, self.times = "serve-stream", "error", 0
         self.on, self.period = rng.choice(FLAPS) if kind == "flapping" else (STALL_SECONDS, STALL_PERIOD)
 
@@ -176,6 +176,7 @@ class Fault:
                 "flapping": lambda: surroundings.Repeated(surroundings.Stopped(pid), self.on, self.period),
                 "stalling-disk": lambda: surroundings.Repeated(surroundings.hanging_disk(pid, directory), self.on, self.period),
                 "no-new-connections": lambda: surroundings.no_new_connections(self.cluster, self.server),
+                "lossy-link": lambda: surroundings.lossy(self.cluster, self.server),
                 "large-packets": lambda: surroundings.LargePacketsLost(self.cluster.port(self.server)),
                 "slow-link": lambda: surroundings.SlowLink(self.cluster.port(self.server))}[self.kind]()
 

@@ -226,7 +226,10 @@ class Lost:
         rules = []
         for hook, matches in (("output", self.outgoing), ("input", self.incoming)):
             rules.append(f"chain {hook} {{ type filter hook {hook} priority 0; policy accept;")
-            rules += [f"{match} meta length gt {self.least} counter drop\n{match} drop" for match in matches]
+            for match in matches:
+                rules.append(f"{match} meta length gt {self.least} counter drop")
+                if self.least > 0:
+                    rules.append(f"{match} drop")
             rules.append("}")
         subprocess.run(["nft", "-f", "-"], input="\n".join([f"table inet {TABLE} {{", *rules, "}"]) + "\n", text=True, check=True)
 
@@ -252,6 +255,12 @@ class LargePacketsLost:
     def __init__(self, port):
         self.rules = Lost([f"tcp {side} {port} meta length gt {self.SIZE}" for side in ("dport", "sport")])
         self.begin, self.happened, self.end = self.rules.begin, self.rules.happened, self.rules.end
+
+
+def lossy(cluster, server, one_in=100):
+    """One packet of a hundred to and from its port is lost on its way: dropped where it arrives, since its sender's kernel would notice at once if that were done
+    where it leaves."""
+    return Lost([], [f"tcp {side} {cluster.port(server)} numgen random mod {one_in} < 1" for side in ("dport", "sport")], least=0)
 
 
 def of_socket(group):
