@@ -88,11 +88,6 @@ Advice advice_on(const Verdict& verdict) {
                 "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
       return {who + " stands still again and again",
               "Check its machine: memory, the hypervisor, and whatever stops processes there"};
-    case Verdict::ERRORS:
-      return {who + " answers errors to most calls",
-              "Look into its log and at its disks (`kintsugi server list`), then restart it"};
-    case Verdict::CLOCK:
-      return {"the clock of the machine of " + who + " jumped", "Check that machine's time service"};
     case Verdict::UNREACHED:
       return {fmt::format("{} do not reach {}", printable(verdict.region()), who),
               "Check its firewall, its network card and the largest packet (MTU) of the links to it"};

@@ -80,7 +80,8 @@ TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
     EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
     const std::set<std::string> named{verdicts[0].server(), verdicts[0].peer()};
     EXPECT_EQ(named, std::set<std::string>({"server 1", "server 2"}));
-    EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY) << "one of the two may be at fault, and not the link";
+    EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY)
+        << "one of the two may be at fault, and not the link";
     const bool says_others = verdicts[0].why(0).find("answers others") != std::string::npos;
     EXPECT_EQ(says_others, serves) << verdicts[0].why(0);
   }
@@ -216,6 +217,17 @@ TEST(Hearing, ARequestThatWasGivenUpUnheardNamesTheLinkAndHoldsNobodyUp) {
   EXPECT_TRUE(verdicts[0].masked());
   EXPECT_NE(verdicts[0].confidence(), Verdict::CERTAIN) << "the callee was not asked for everything in time";
   EXPECT_THAT(verdicts[0].chain(0).state(), HasSubstr("deadline"));
+}
+
+TEST(Hearing, ALinkIsNotNamedBesideAServerAtItsEndThatServesNobody) {
+  GivenUp rig;
+  ASSERT_THAT(rig.run(/*others=*/true), SizeIs(1));
+  for (const int number : {3, 4})
+    rig.call(rig.task(rig.server(number), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1)) << "server 1 is healthy";
+  EXPECT_EQ(verdicts[0].kind(), Verdict::NOT_SERVED);
+  EXPECT_EQ(verdicts[0].server(), "server 2");
 }
 
 TEST(Hearing, WhatWasGivenUpIsForgottenSoonOrWhenTheNextRequestIsHeard) {

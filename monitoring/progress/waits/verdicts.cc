@@ -329,6 +329,22 @@ uint64_t identity(const Verdict& verdict) {
   return mix_bits(hash ^ verdict.process());
 }
 
+namespace {
+
+/// A link of which one end may be at fault says nothing beside a verdict that says so of that end.
+void drop_links_of_what_is_named(std::vector<Verdict>& verdicts) {
+  std::set<std::string> named;
+  for (const Verdict& verdict : verdicts)
+    if (verdict.kind() == Verdict::NOT_SERVED || verdict.kind() == Verdict::SILENT)
+      named.insert(verdict.server());
+  std::erase_if(verdicts, [&](const Verdict& verdict) {
+    return verdict.kind() == Verdict::LINK && verdict.confidence() != Verdict::CERTAIN &&
+           (named.contains(verdict.server()) || named.contains(verdict.peer()));
+  });
+}
+
+}  // namespace
+
 std::vector<Verdict> write_verdicts(const OpenTasks& tasks, const WaitGraph& graph, const Sojourns& sojourns,
                                     const std::vector<Culprit>& culprits) {
   std::vector<std::pair<double, Verdict>> ranked;
@@ -347,6 +363,7 @@ std::vector<Verdict> write_verdicts(const OpenTasks& tasks, const WaitGraph& gra
   for (auto& [surprise, verdict] : ranked)
     verdicts.push_back(std::move(verdict));
   put_together(verdicts);
+  drop_links_of_what_is_named(verdicts);
   if (verdicts.empty()) return verdicts;
   const double least = kLeastShare * verdicts.front().waiters();
   size_t left_out = 0;

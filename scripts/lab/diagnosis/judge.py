@@ -7,7 +7,7 @@ of the place in the code.
 - A *reported server* is right when the fault was done to it. The healthy end of a link is a wrong one, and so is every server of a verdict that stood before
   the injection, or came after its end without naming the fault's server: reports come a second late.
 - A verdict is right when all servers that it reports are, and there is one. One that says that the machine is short of processor reports no server, and
-  is right only where a fault takes the machine's processors. One on a client reports no server, and counts only where the fault was done to a client.
+  is right only where a fault takes the machine's processors. One on a client reports no server.
 - Of faults that hold nobody up only whose messages they were is right.
 """
 
@@ -24,7 +24,6 @@ RATES = pathlib.Path(__file__).resolve().parents[3] / "common" / "proto" / "meas
 METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
 WATCH, WATCH_SLOW, WATCH_HARMLESS = 25.0, 100.0, 10.0
 SLICE = 10  # lines of `diagnose --slice`
-AT_CLIENTS = ["stopped-mount"]  # faults that are done to clients
 
 
 def read(journals):
@@ -49,10 +48,10 @@ def faulty(injection):
 
 
 def reported(injection, verdict):
-    """The servers that a verdict accuses."""
-    if verdict["kind"] == "host" or (verdict["kind"] == "client" and injection["kind"] not in AT_CLIENTS):
+    """The servers that a verdict accuses; a client at the other end of a link is none."""
+    if verdict["kind"] == "host" or verdict["kind"] == "client":
         return set()
-    return {end for end in (verdict["server"], verdict["peer"]) if end}
+    return {end for end in (verdict["server"], verdict["peer"]) if end and not end.startswith(("client", "mount", "an unknown"))}
 
 
 def names(injection, verdict):
@@ -157,7 +156,7 @@ def print_misses(judged):
             print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {outcome}; {'; '.join(wrong) or 'nothing wrong was said'}")
     print("\nRegion not right at first place:")
     for one in judged:
-        if one.get("place") and not right_at(one, 1):
+        if one.get("place") and one["place"]["region"] and not right_at(one, 1):
             said = one["verdicts"][0]["line_of_text"] if one["verdicts"] else "nothing"
             print(f"- {one['seed']}/{one['number']}: {title(one)} at {one['server']}: {said}")
 
