@@ -13,7 +13,7 @@
 namespace kintsugi::gray {
 
 struct StallSettings {
-  size_t times = 3;     ///< stalls within RecentGrowth::kWindow that make an alarm
+  size_t times = 4;     ///< stalls within RecentGrowth::kWindow that make an alarm
   size_t of_peers = 0;  ///< ... while half of the other disks stall so often at most: else all are busy
   size_t least_peers = 4;
 };
