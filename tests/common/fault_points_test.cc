@@ -79,7 +79,7 @@ TEST_F(FaultPointsTest, TellWhereAFaultFirstHappenedAndWhichMethodsWerePassed) {
   ASSERT_TRUE(faults.list().front().first);
   EXPECT_TRUE(
       std::string_view(faults.list().front().first->where.file_name()).ends_with("fault_points_test.cc"));
-  const decltype(faults.methods()) passed = faults.methods();
+  const auto& passed = faults.methods();
   ASSERT_EQ(passed.size(), 2u);
   EXPECT_EQ(passed.at({FaultPoint::kServeCall, "Stat"}), 2u);
   EXPECT_EQ(passed.at({FaultPoint::kServeCall, "List"}), 1u);
