@@ -75,7 +75,7 @@ bool RemoteClusterView::fetched(StripeId id) const {
   return kept != stripes_.end() && runtime_.clock.now() < kept->second.fetched + kFresh;
 }
 
-asio::awaitable<Status> RemoteClusterView::fetch(std::vector<StripeId> stripes) {
+asio::awaitable<Status> RemoteClusterView::fetch(Context context, std::vector<StripeId> stripes) {
   std::erase_if(stripes, [this](StripeId id) { return fetched(id); });
   if (stripes.empty()) co_return Status{};
   if (stripes.size() > kMaxFetched)
@@ -85,17 +85,17 @@ asio::awaitable<Status> RemoteClusterView::fetch(std::vector<StripeId> stripes) 
     std::erase_if(stripes_, [now](const auto& kept) { return now >= kept.second.fetched + kFresh; });
     if (stripes_.size() + stripes.size() > kMaxKept) stripes_.clear();
   }
-  co_return co_await describe(std::move(stripes));
+  co_return co_await describe(context, std::move(stripes));
 }
 
-asio::awaitable<Status> RemoteClusterView::describe(std::vector<StripeId> stripes) {
+asio::awaitable<Status> RemoteClusterView::describe(Context context, std::vector<StripeId> stripes) {
   const TimePoint asked = runtime_.clock.now();
   proto::DescribeStripesRequest request;
   for (StripeId stripe : stripes)
     request.add_stripe_ids(stripe.value);
   proto::DescribeStripesResponse response;
-  KINTSUGI_CO_TRY(co_await client_.call(limited(Context{}), metaserver_, rpc::Method::kDescribeStripes,
-                                        request, response));
+  KINTSUGI_CO_TRY(
+      co_await client_.call(limited(context), metaserver_, rpc::Method::kDescribeStripes, request, response));
   for (StripeId stripe : stripes)
     stripes_[stripe] = {asked, std::nullopt};
   for (const proto::StripeDescription& description : response.stripes())

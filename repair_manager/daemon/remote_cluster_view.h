@@ -55,7 +55,7 @@ class RemoteClusterView final : public ClusterView {
   std::string name_of(ServerId server) const override;
   std::optional<StripeView> stripe(StripeId id) const override;
   bool fetched(StripeId id) const override;
-  asio::awaitable<Status> fetch(std::vector<StripeId> stripes) override;
+  asio::awaitable<Status> fetch(Context context, std::vector<StripeId> stripes) override;
   bool deletion_pending(ChunkId chunk, ServerId server) const override;
   Duration clock_ahead() const override { return metaserver_clock_.own_ahead(); }
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
@@ -81,7 +81,7 @@ class RemoteClusterView final : public ClusterView {
     uint64_t life = 0;       ///< the metaserver's when it was asked
     uint64_t repair_id = 0;  ///< repair for which it was asked last
   };
-  asio::awaitable<Status> describe(std::vector<StripeId> stripes);
+  asio::awaitable<Status> describe(Context context, std::vector<StripeId> stripes);
   /// Asks, before the work is done, whether the metaserver would accept the chunk there, and notes the
   /// metaserver's life.
   asio::awaitable<Status> check_place(Context context, Place place);

@@ -88,12 +88,12 @@ asio::awaitable<Status> RepairDaemon::run_repair(Context context, const proto::R
   co_return co_await repairs_.run_repair(context, request, response);
 }
 
-asio::awaitable<Status> RepairDaemon::plan_read(Context, const proto::PlanReadRequest& request,
+asio::awaitable<Status> RepairDaemon::plan_read(Context context, const proto::PlanReadRequest& request,
                                                 proto::PlanReadResponse& response) {
   const StripeId stripe{request.stripe_id()};
   if (!view_.mine(stripe))
     co_return Status{Code::kUnavailable, fmt::format("stripe {} is not this repair manager's", stripe)};
-  KINTSUGI_CO_TRY(co_await view_.fetch({stripe}));
+  KINTSUGI_CO_TRY(co_await view_.fetch(context, {stripe}));
   Result<proto::PlanReadResponse> plan = repairs_.plan_read(request);
   if (!plan) co_return plan.error();
   response = std::move(*plan);

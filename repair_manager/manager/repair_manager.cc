@@ -157,7 +157,8 @@ asio::awaitable<void> RepairManager::schedule() {
     const TimePoint now = runtime_.clock.now();
     queue_.advance(now);
     if (std::vector<StripeId> stripes = stripes_to_fetch(); !stripes.empty()) {
-      const Status fetched = co_await view_.fetch(std::move(stripes));
+      const Context context = recorder_ != nullptr ? recorder_->root_context() : Context{};
+      const Status fetched = co_await view_.fetch(context, std::move(stripes));
       if (tasks_.stopping()) co_return;
       if (!fetched.ok()) {
         co_await wake_.wait_until(runtime_.clock.now() + kBusyRetry);

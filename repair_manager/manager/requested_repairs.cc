@@ -109,7 +109,7 @@ asio::awaitable<Result<std::shared_ptr<RepairRun>>> RequestedRepairs::begin_when
     if (tasks_.stopping()) co_return Status{Code::kCancelled, "the repair manager is stopping"};
     if (running(wanted)) co_return std::shared_ptr<RepairRun>{};
     std::vector<StripeId> needed{wanted.stripe};
-    KINTSUGI_CO_TRY(co_await view_.fetch(std::move(needed)));
+    KINTSUGI_CO_TRY(co_await view_.fetch(context, std::move(needed)));
     if (running(wanted)) co_return std::shared_ptr<RepairRun>{};
     planner_.refresh();
     Result<RepairPlan> planned =

@@ -65,7 +65,7 @@ class ClusterView {
   /// stripe(), with no suspension in between.
   virtual bool fetched(StripeId) const { return true; }
   /// Fetches these stripes, no more than kMaxFetched at once. After an error a later try may go well.
-  virtual asio::awaitable<Status> fetch(std::vector<StripeId>) { co_return Status{}; }
+  virtual asio::awaitable<Status> fetch(Context, std::vector<StripeId>) { co_return Status{}; }
   static constexpr size_t kMaxFetched = 4096;
 
   /// The server is to delete an older copy of this chunk: until it did, a new one there would go with it.

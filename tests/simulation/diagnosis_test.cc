@@ -143,6 +143,19 @@ TEST_F(Diagnosis, AHangAtAFaultPointOfAServerIsNamedWithItsRegion) {
   }
 }
 
+TEST_F(Diagnosis, WhatARepairManagerAsksTheMetaserverIsAWaitOfTheRepair) {
+  Watched watched(5);
+  SimulatedCluster& cluster = watched.cluster;
+  KINTSUGI_ASSERT_OK(watched.start());
+  KINTSUGI_ASSERT_OK(watched.hang(cluster.metaserver_node(), FaultPoint::kServeCall, "DescribeStripes"));
+  const auto names_metaserver = [](const Verdict& verdict) {
+    return verdict.server() == "metaserver" && verdict.region() == "serve.DescribeStripes";
+  };
+  EXPECT_TRUE(watched.says(names_metaserver, kNamedWithin)) << in_words(cluster.verdicts());
+  for (const Verdict& verdict : cluster.verdicts())
+    EXPECT_EQ(verdict.server(), "metaserver") << in_words(cluster.verdicts());
+}
+
 bool names_link(const Verdict& verdict, const std::string& a, const std::string& b) {
   return verdict.kind() == Verdict::LINK && std::set{verdict.server(), verdict.peer()} == std::set{a, b};
 }
