@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "monitoring/progress/counts/loop_order.h"
-#include "tests/monitoring/circuits.h"
 #include "monitoring/progress/texts/path_probability.h"
+#include "tests/monitoring/circuits.h"
 
 namespace kintsugi::progress {
 namespace {
