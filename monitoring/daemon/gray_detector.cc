@@ -36,7 +36,9 @@ std::string machine_of(const std::string& address) {
 }
 
 bool names(const std::vector<proto::Verdict>& verdicts, uint64_t process) {
-  return std::ranges::any_of(verdicts, [&](const auto& one) { return one.process() == process; });
+  // A machine is no process.
+  return process != 0 &&
+         std::ranges::any_of(verdicts, [&](const auto& one) { return one.process() == process; });
 }
 
 }  // namespace
@@ -46,8 +48,12 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
   std::vector<gray::Pausing> processes;
   std::vector<gray::Disk> disks;
   std::vector<gray::Checks> checks;
+  std::map<std::string, gray::Reachable> peers;
   for (const auto& view : snapshot.processes) {
     const proto::SightReport& last = view->last();
+    if (!last.address().empty())
+      peers[last.address()] = {.since = view->first_arrived(),
+                               .reports = !last.last() && snapshot.silent(*view) <= kSilence};
     if (last.last() || is_application(last)) continue;
     const gray::Party who = party(*view);
     processes.push_back({.who = who,
@@ -57,15 +63,20 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
                          .at = view->arrived()});
     for (const proto::SightDevice& device : last.devices())
       if (!device.peer())
-        disks.push_back({.of = who, .name = device.name(), .stalls = device.stalls(), .at = view->arrived()});
-    if (last.checks_size() > 0)
-      checks.push_back({.process = who.process,
-                        .caller = who.name,
-                        .latest = {last.checks().begin(), last.checks().end()}});
+        disks.push_back({.of = who,
+                         .name = device.name(),
+                         .machine = last.system().machine(),
+                         .host = last.host(),
+                         .stalls = device.stalls(),
+                         .at = view->arrived()});
+    checks.push_back({.process = who.process,
+                      .caller = who.name,
+                      .latest = {last.checks().begin(), last.checks().end()},
+                      .at = view->arrived()});
   }
   pauses_.look(processes, snapshot.taken);
   stalls_.look(disks, snapshot.taken);
-  unreached_.look(checks, snapshot.taken);
+  unreached_.look(checks, peers, snapshot.taken);
   look_at_links(snapshot);
   look_at_answers(snapshot);
   look_at_clocks(snapshot);
@@ -133,8 +144,12 @@ void GrayDetector::look_at_clocks(const model::Snapshot& snapshot) {
 void GrayDetector::report_came(const model::ProcessView& view, const proto::SightReport& report,
                                TimePoint arrived) {
   if (!is_application(report)) return;
-  const auto tell = [&](const std::string& peer, bool given_up) {
-    unreached_.hear({.process = view.process(), .caller = view.display(), .peer = peer, .given_up = given_up},
+  const auto tell = [&](const std::string& peer, bool given_up, Duration waited) {
+    unreached_.hear({.process = view.process(),
+                     .caller = view.display(),
+                     .peer = peer,
+                     .given_up = given_up,
+                     .waited = waited},
                     arrived);
   };
   std::set<std::string_view> given_up;
@@ -144,11 +159,11 @@ void GrayDetector::report_came(const model::ProcessView& view, const proto::Sigh
     const bool in_vain = outcome == Code::kDeadlineExceeded || outcome == Code::kUnavailable;
     if (wait.ended_ago_ns() > 0 && in_vain && runtime::Endpoint::parse(wait.target()) &&
         given_up.insert(wait.target()).second)
-      tell(wait.target(), true);
+      tell(wait.target(), true, Duration(wait.age_ns()) + Duration(wait.ended_ago_ns()));
   }
   if (given_up.empty()) return;
   for (const proto::SightDevice& peer : report.devices())
-    if (peer.peer() && peer.answers() > 0 && !given_up.contains(peer.name())) tell(peer.name(), false);
+    if (peer.peer() && peer.answers() > 0 && !given_up.contains(peer.name())) tell(peer.name(), false, {});
 }
 
 void GrayDetector::hear(const std::vector<proto::Verdict>& found, TimePoint) {

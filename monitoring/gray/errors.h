@@ -20,6 +20,12 @@ struct ErrorSettings {
   size_t peers = 2;  ///< so many others have given `peer_answers` answers of the kind,
   uint64_t peer_answers = 5;
   double of_peers = 0.1;  ///< and half of them have no larger share of errors
+  /// Good answers of the kind that end an alarm: within `over`, or since the last error. Whoever errs every other time
+  /// gives so many in a row once in 32 times.
+  uint64_t good = 5;
+  /// When nobody has asked for the kind for so long, since others avoid it, the alarm ends and they try again. A disk
+  /// that was slow and is not used is tried again after the same time (similarity::FailSlowSettings::doubt_after).
+  Duration unasked = std::chrono::minutes(3);
 };
 
 /// What a process has answered to requests of one kind since it started.
@@ -42,14 +48,20 @@ class ErrorWatch {
 
  private:
   struct Known {
-    Party of;
-    std::string role;
+    Answers last;
     RecentGrowth all, faulty;
-    uint64_t answers = 0;
+    uint64_t answers = 0;  ///< within `over`
     double share = 0;
+    uint64_t good_before = 0;  ///< good answers until the last error was told
+    TimePoint asked{};         ///< the last time that answers were told
     bool errs = false;
     TimePoint since{};
+    double erred_share = 0;  ///< of `erred_answers`, when there was enough to judge by
+    uint64_t erred_answers = 0;
+
+    uint64_t good() const { return last.all - last.faulty; }
   };
+  void judge(Known& one, TimePoint now) const;
   /// Half of those that serve the same err, too, or too few serve it to know.
   bool is_everybodys(const Known& one) const;
 

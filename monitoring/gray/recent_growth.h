@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "common/runtime/clock.h"
 
@@ -37,15 +38,21 @@ class RecentGrowth {
       if (sample.at >= from) return samples_.back().at - sample.at;
     return {};
   }
+  /// When it grew within the window, in order.
+  std::vector<TimePoint> moments() const {
+    std::vector<TimePoint> moments;
+    for (size_t i = 1; i < samples_.size(); ++i)
+      if (samples_[i].total != samples_[i - 1].total) moments.push_back(samples_[i].at);
+    return moments;
+  }
   /// How often it grew within the window, kApart or more apart.
   size_t times() const {
     size_t count = 0;
     TimePoint last{};
-    for (size_t i = 1; i < samples_.size(); ++i) {
-      if (samples_[i].total == samples_[i - 1].total) continue;
-      if (count == 0 || samples_[i].at - last >= kApart) {
+    for (const TimePoint at : moments()) {
+      if (count == 0 || at - last >= kApart) {
         ++count;
-        last = samples_[i].at;
+        last = at;
       }
     }
     return count;

@@ -5,43 +5,128 @@
 #include <fmt/format.h>
 
 namespace kintsugi::gray {
+namespace {
 
-void StallWatch::look(const std::vector<Disk>& disks, TimePoint now) {
-  std::map<std::pair<uint64_t, std::string>, Known> known;
-  std::map<std::string, std::vector<size_t>> times;  // by kind of process: a metaserver's disk has other work
+struct Moment {
+  uint64_t process = 0;
+  TimePoint at{};
+};
+
+}  // namespace
+
+void StallWatch::take(const std::vector<Disk>& disks) {
+  std::map<Key, Known> known;
   for (const Disk& disk : disks) {
-    const std::pair key{disk.of.process, disk.name};
+    const Key key{disk.of.process, disk.name};
     const auto before = known_.find(key);
     Known& one = known[key] = before == known_.end() ? Known{} : std::move(before->second);
     one.last = disk;
     one.growth.add(disk.at, disk.stalls);
-    times[disk.of.kind].push_back(one.growth.times());
   }
   known_ = std::move(known);
-  for (auto& [kind, all] : times)
-    std::ranges::sort(all);
+}
+
+void StallWatch::tell_apart(TimePoint now) {
+  std::map<std::string, std::vector<Moment>> stalls;  // by machine
+  for (const auto& [key, one] : known_)
+    if (!one.last.machine.empty())
+      for (const TimePoint at : one.growth.moments())
+        stalls[one.last.machine].push_back({key.first, at});
   for (auto& [key, one] : known_) {
-    const std::vector<size_t>& all = times[one.last.of.kind];
-    // One of them may be the disk itself, which is among the most.
-    const bool others_do_not =
-        all.size() > settings_.least_peers && all[(all.size() - 1) / 2] <= settings_.of_peers;
-    const size_t stalled = one.growth.times();
-    const bool stalls = stalled >= (one.stalls ? 1 : settings_.times) && others_do_not;
-    if (stalls && !one.stalls) one.since = now;
-    one.stalls = stalls;
+    const std::vector<Moment>& beside = stalls[one.last.machine];
+    one.shared = one.own.times = 0;
+    TimePoint began{};
+    bool is_shared = false;
+    for (const TimePoint at : one.growth.moments()) {
+      if (now - at < settings_.together) break;  // others may not have told theirs yet
+      if (one.shared + one.own.times == 0 || at - began >= RecentGrowth::kApart) {
+        began = at;
+        is_shared = false;
+        ++one.own.times;
+      }
+      const bool others_too = std::ranges::any_of(beside, [&](const Moment& other) {
+        return other.process != key.first && std::chrono::abs(other.at - at) <= settings_.together;
+      });
+      if (is_shared || !others_too) continue;
+      is_shared = true;
+      --one.own.times;
+      ++one.shared;
+    }
   }
+}
+
+bool StallWatch::most_do_not(const std::string& kind, size_t least, const std::string& but_machine) const {
+  std::vector<size_t> times;
+  for (const auto& [key, one] : known_)
+    if (one.last.of.kind == kind && (but_machine.empty() || one.last.machine != but_machine))
+      times.push_back(one.growth.times());
+  if (times.size() < least) return false;
+  // One of them may be the disk itself, which is among the most.
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle <= settings_.of_peers;
+}
+
+void StallWatch::judge(Alarm& alarm, bool others_do_not, TimePoint now) const {
+  const bool stalls = alarm.times >= (alarm.stands ? 1 : settings_.times) && others_do_not;
+  if (stalls && !alarm.stands) alarm.since = now;
+  alarm.stands = stalls;
+}
+
+void StallWatch::judge_machines(TimePoint now) {
+  std::map<std::string, Machine> machines;
+  for (const auto& [key, one] : known_) {
+    if (one.shared == 0) continue;
+    Machine& machine = machines[one.last.machine];
+    if (one.shared > machine.alarm.times) machine = {.disk = one.last, .alarm = {.times = one.shared}};
+  }
+  for (auto& [name, machine] : machines) {
+    const auto before = machines_.find(name);
+    if (before != machines_.end()) {
+      machine.alarm.stands = before->second.alarm.stands;
+      machine.alarm.since = before->second.alarm.since;
+    }
+    judge(machine.alarm, most_do_not(machine.disk.of.kind, settings_.least_peers, name), now);
+  }
+  machines_ = std::move(machines);
+}
+
+void StallWatch::look(const std::vector<Disk>& disks, TimePoint now) {
+  take(disks);
+  tell_apart(now);
+  std::map<std::string, bool> others_do_not;  // by kind of process
+  for (auto& [key, one] : known_) {
+    const std::string& kind = one.last.of.kind;
+    const auto known = others_do_not.find(kind);
+    const bool do_not =
+        known != others_do_not.end() ? known->second : most_do_not(kind, settings_.least_peers + 1, "");
+    others_do_not[kind] = do_not;
+    judge(one.own, do_not, now);
+  }
+  judge_machines(now);
 }
 
 std::vector<proto::Verdict> StallWatch::alarms(TimePoint now) const {
   std::vector<proto::Verdict> found;
   for (const auto& [key, one] : known_) {
-    if (!one.stalls) continue;
-    proto::Verdict verdict = pauses(one.last.of, now - one.since, proto::Verdict::LIKELY);
+    if (!one.own.stands) continue;
+    proto::Verdict verdict = pauses(one.last.of, now - one.own.since, proto::Verdict::LIKELY);
     verdict.set_device(one.last.name);
     verdict.add_why(
         fmt::format("in the last minute {} stalls: requests to it took half a second or longer, "
                     "while most other disks had none",
-                    one.growth.times()));
+                    one.own.times));
+    found.push_back(std::move(verdict));
+  }
+  for (const auto& [name, machine] : machines_) {
+    if (!machine.alarm.stands) continue;
+    proto::Verdict verdict =
+        pauses({.name = "machine " + machine.disk.host}, now - machine.alarm.since, proto::Verdict::LIKELY);
+    verdict.set_device(machine.disk.name);
+    verdict.add_why(
+        fmt::format("in the last minute {} stalls of {} came together with stalls of other servers "
+                    "of this machine, while most disks of other machines had none",
+                    machine.alarm.times, machine.disk.of.name));
     found.push_back(std::move(verdict));
   }
   return found;

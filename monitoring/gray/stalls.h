@@ -1,5 +1,7 @@
 /// Disks that stand still for half a second or longer again and again, while their average stays like that of the others:
-/// each server counts such requests itself. Not thread-safe.
+/// each server counts such requests itself. Stalls of several servers of one machine at the same time are those of a
+/// disk that they share, or of what it hangs on: no server is accused of them, but the machine, if disks of other
+/// machines do not stall. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -16,11 +18,16 @@ struct StallSettings {
   size_t times = 4;     ///< stalls within RecentGrowth::kWindow that make an alarm
   size_t of_peers = 0;  ///< ... while half of the other disks stall so often at most: else all are busy
   size_t least_peers = 4;
+  /// Stalls of servers of one machine are one if they are told within this time of each other: requests that waited
+  /// together end within a second, and reports come each second.
+  Duration together = std::chrono::seconds(2);
 };
 
 struct Disk {
   Party of;
   std::string name;
+  std::string machine;  ///< the same for all that run on it; empty: not known
+  std::string host;     ///< name of the machine for people
   uint64_t stalls = 0;  ///< total of the process
   TimePoint at{};       ///< when this was reported
 };
@@ -31,18 +38,38 @@ class StallWatch {
 
   /// The disks of all processes that report, once a second.
   void look(const std::vector<Disk>& disks, TimePoint now);
-  /// One PAUSES verdict with `device` a disk.
+  /// One PAUSES verdict with `device` for each disk, or for each machine: then `server` is the machine.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
+  struct Alarm {
+    size_t times = 0;  ///< stalls within the window
+    bool stands = false;
+    TimePoint since{};
+  };
   struct Known {
     Disk last;
     RecentGrowth growth;
-    bool stalls = false;
-    TimePoint since{};
+    size_t shared = 0;  ///< stalls that came together with some of another server of the machine
+    Alarm own;          ///< of the other ones
   };
+  using Key = std::pair<uint64_t, std::string>;  ///< process, name of the disk
+
+  struct Machine {
+    Disk disk;  ///< the one of its disks that has most stalls in common with others
+    Alarm alarm;
+  };
+  void take(const std::vector<Disk>& disks);
+  /// Sets `shared` and the times of `own`.
+  void tell_apart(TimePoint now);
+  void judge_machines(TimePoint now);
+  /// Half of the disks of so many do not stall. Disks of other kinds of processes have other work.
+  bool most_do_not(const std::string& kind, size_t least, const std::string& but_machine) const;
+  void judge(Alarm& alarm, bool others_do_not, TimePoint now) const;
+
   StallSettings settings_;
-  std::map<std::pair<uint64_t, std::string>, Known> known_;  ///< key: process, name of the disk
+  std::map<Key, Known> known_;
+  std::map<std::string, Machine> machines_;  ///< with stalls that servers of it had together
 };
 
 }  // namespace kintsugi::gray

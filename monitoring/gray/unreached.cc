@@ -1,15 +1,15 @@
 #include "monitoring/gray/unreached.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace kintsugi::gray {
 
-void UnreachedWatch::look(const std::vector<Checks>& checks, TimePoint now) {
+void UnreachedWatch::look(const std::vector<Checks>& checks, const std::map<std::string, Reachable>& peers,
+                          TimePoint now) {
   take(checks, now);
-  while (!events_.empty() && now - events_.front().at > settings_.over) {
-    attempts_ -= events_.front().by_command ? 1 : 0;
-    events_.pop_front();
-  }
+  forget(peers, now);
   std::map<std::string, Alarm> alarms = sum(cut_off_callers());
   std::erase_if(alarms, [&](const auto& one) { return !is_alarm(one.second, alarms_.contains(one.first)); });
   for (auto& [peer, alarm] : alarms) {
@@ -22,22 +22,41 @@ void UnreachedWatch::look(const std::vector<Checks>& checks, TimePoint now) {
 void UnreachedWatch::hear(Attempt attempt, TimePoint now) {
   if (attempts_ >= kMostAttempts) return;
   ++attempts_;
-  events_.push_back({now, attempt.process, std::move(attempt.caller), std::move(attempt.peer),
+  events_.push_back({now, now - attempt.waited, attempt.process, std::move(attempt.caller),
+                     std::move(attempt.peer),
                      attempt.given_up ? proto::SightCheck::UNCONNECTED : proto::SightCheck::ANSWERED, true});
 }
 
 void UnreachedWatch::take(const std::vector<Checks>& checks, TimePoint now) {
-  std::map<uint64_t, uint64_t> told;
+  std::map<uint64_t, Told> told;
   for (const Checks& of : checks) {
     const auto before = told_.find(of.process);
-    uint64_t& last = told[of.process] = before == told_.end() ? 0 : before->second;
+    Told& last = told[of.process] = before == told_.end() ? Told{} : before->second;
+    // What is told now for the first time ended after the report before, however late this one is.
+    const TimePoint began = last.at - settings_.lasts;
+    last.at = of.at;
     for (const proto::SightCheck& check : of.latest) {
-      if (check.number() <= last) continue;
-      last = check.number();
-      events_.push_back({now, of.process, of.caller, check.peer(), check.outcome()});
+      if (check.number() <= last.number) continue;
+      last.number = check.number();
+      events_.push_back({now, began, of.process, of.caller, check.peer(), check.outcome()});
     }
   }
   told_ = std::move(told);
+}
+
+void UnreachedWatch::forget(const std::map<std::string, Reachable>& peers, TimePoint now) {
+  std::map<std::string, TimePoint> there;
+  for (const auto& [address, peer] : peers) {
+    const auto before = there_.find(address);
+    const TimePoint known = before == there_.end() ? TimePoint{} : before->second;
+    there[address] = peer.reports ? std::max(peer.since, known) : now;
+  }
+  there_ = std::move(there);
+  std::erase_if(events_, [&](const Event& event) {
+    const auto peer = there_.find(event.peer);
+    return now - event.at > settings_.over || (peer != there_.end() && event.began < peer->second);
+  });
+  attempts_ = static_cast<size_t>(std::ranges::count_if(events_, &Event::by_command));
 }
 
 std::set<uint64_t> UnreachedWatch::cut_off_callers() const {

@@ -24,6 +24,7 @@ struct UnreachedSettings {
   size_t sure_callers = 3;  ///< with so many, and share_sure of all failed, it is certain
   double share_sure = 0.85;
   size_t commands = 2;  ///< commands that gave up, with `clear` of the checks failed, or where nobody checks
+  Duration lasts = std::chrono::seconds(4);  ///< a check at most: two answers of two seconds each
 };
 
 /// What a process reports of its latest checks.
@@ -31,6 +32,13 @@ struct Checks {
   uint64_t process = 0;  ///< the caller
   std::string caller;
   std::vector<proto::SightCheck> latest;  ///< in order; those that were told before count once
+  TimePoint at{};                         ///< when this was reported
+};
+
+/// Whom others may reach.
+struct Reachable {
+  TimePoint since{};  ///< when its present process was heard first
+  bool reports = false;
 };
 
 /// What a command that ends, or an application, says of one whom it asked.
@@ -38,9 +46,12 @@ struct Attempt {
   uint64_t process = 0;  ///< the caller
   std::string caller, peer;
   bool given_up = false;  ///< false: it answered
+  Duration waited{};      ///< for so long until now
 };
 
-/// Bounded by the number of callers, and kMostAttempts: what is older than `over` is forgotten.
+/// What began while the peer was away, or before its present process was there, is forgotten: it says nothing of the
+/// process that is accused. Bounded by the number of callers, that of peers, and kMostAttempts: so is what is older than
+/// `over`.
 class UnreachedWatch {
  public:
   explicit UnreachedWatch(UnreachedSettings settings = {}) : settings_(settings) {}
@@ -49,15 +60,15 @@ class UnreachedWatch {
 
   /// Before the look() of the round in which it was heard.
   void hear(Attempt attempt, TimePoint now);
-  /// Of all processes that report, once a second.
-  void look(const std::vector<Checks>& checks, TimePoint now);
+  /// Of all processes that report, once a second. `peers`: by address; of others everything counts.
+  void look(const std::vector<Checks>& checks, const std::map<std::string, Reachable>& peers, TimePoint now);
   /// An UNREACHED verdict for each address that is not reached, which stands in `server`: it is for the caller to name
   /// it, and to know whether it runs at all.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
   struct Event {
-    TimePoint at;
+    TimePoint at, began;
     uint64_t process;  ///< the caller
     std::string caller, peer;
     proto::SightCheck::Outcome outcome;
@@ -73,7 +84,12 @@ class UnreachedWatch {
       return checks == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(checks);
     }
   };
+  struct Told {
+    uint64_t number = 0;  ///< of the latest check that was taken in
+    TimePoint at{};       ///< when the caller reported last
+  };
   void take(const std::vector<Checks>& checks, TimePoint now);
+  void forget(const std::map<std::string, Reachable>& peers, TimePoint now);
   /// Callers that did not reach most of those whom they asked: it may be their own network.
   std::set<uint64_t> cut_off_callers() const;
   /// By address, without what these callers found.
@@ -81,9 +97,10 @@ class UnreachedWatch {
   bool is_alarm(const Alarm& alarm, bool before) const;
 
   UnreachedSettings settings_;
-  std::map<uint64_t, uint64_t> told_;  ///< by caller: number of the latest check that was taken in
-  size_t attempts_ = 0;                ///< how many of events_ are by commands
-  std::deque<Event> events_;           ///< of the last `over`, the oldest first
+  std::map<uint64_t, Told> told_;           ///< by caller
+  std::map<std::string, TimePoint> there_;  ///< by address: since when the peer has been there
+  size_t attempts_ = 0;                     ///< how many of events_ are by commands
+  std::deque<Event> events_;                ///< of the last `over`, the oldest first
   std::map<std::string, Alarm> alarms_;
 };
 

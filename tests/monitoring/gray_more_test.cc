@@ -110,10 +110,11 @@ struct Serving {
   ErrorWatch watch;
   std::map<std::pair<uint64_t, std::string>, Answers> answers;
   std::set<uint64_t> running{1, 2, 3, 4, 5, 6};
+  uint64_t asked_less = 0;  ///< this server gets `less` reads a second
   TimePoint now{TimePoint(1h)};
 
   template <class Faulty>
-  void seconds(int count, Faulty faulty, uint64_t reads = 2) {
+  void seconds(int count, Faulty faulty, uint64_t reads = 2, uint64_t less = 0) {
     for (int i = 0; i < count; ++i) {
       now += 1s;
       std::vector<Answers> all;
@@ -122,7 +123,7 @@ struct Serving {
           Answers& told = answers[{server, role}];
           told.of = {server, server, "server-" + std::to_string(server), "chunkserver"};
           told.role = role;
-          const uint64_t more = role == "Ping" ? 20 : reads;
+          const uint64_t more = role == "Ping" ? 20 : server == asked_less ? less : reads;
           told.all += more;
           told.faulty += faulty(server, role) ? more : 0;
           told.at = now;
@@ -152,6 +153,46 @@ TEST(Errors, AServerThatAnswersReadsWithErrorsIsNamedThoughItAnswersTheRest) {
       "server-4 answers most ReadChunk requests with an error; no operation waits for it now. Look at its "
       "log, and restart it.");
   serving.seconds(30, well);
+  EXPECT_TRUE(serving.watch.alarms(serving.now).empty());
+}
+
+TEST(Errors, AServerThatOthersAvoidStaysNamedUntilItHasAnsweredWell) {
+  Serving serving;
+  const auto reads_fail = [](uint64_t server, const std::string& role) {
+    return server == 4 && role == "ReadChunk";
+  };
+  const auto well = [](uint64_t, const std::string&) { return false; };
+  serving.seconds(40, well);
+  serving.seconds(30, reads_fail);
+  ASSERT_EQ(serving.watch.alarms(serving.now).size(), 1u);
+  // Others read elsewhere meanwhile; that it answers pings is no answer to reads.
+  serving.asked_less = 4;
+  serving.seconds(100, well, 2, 0);
+  const auto avoided = serving.watch.alarms(serving.now);
+  ASSERT_EQ(avoided.size(), 1u);
+  EXPECT_EQ(avoided[0].server(), "server-4");
+  EXPECT_GT(avoided[0].factor(), 1) << "else others would ask it again, and find the same";
+  serving.seconds(4, well, 2, 1);
+  serving.seconds(60, well, 2, 0);
+  ASSERT_EQ(serving.watch.alarms(serving.now).size(), 1u) << "four good answers may be chance";
+  serving.seconds(1, reads_fail, 2, 1);
+  serving.seconds(40, well, 2, 0);
+  serving.seconds(4, well, 2, 1);
+  ASSERT_EQ(serving.watch.alarms(serving.now).size(), 1u) << "the good answers are no longer in a row";
+  serving.seconds(1, well, 2, 1);
+  EXPECT_TRUE(serving.watch.alarms(serving.now).empty());
+}
+
+TEST(Errors, AServerThatNobodyAsksAnyMoreIsTriedAgainAfterThreeMinutes) {
+  Serving serving;
+  const auto well = [](uint64_t, const std::string&) { return false; };
+  serving.seconds(40, well);
+  serving.seconds(
+      30, [](uint64_t server, const std::string& role) { return server == 4 && role == "ReadChunk"; });
+  serving.asked_less = 4;
+  serving.seconds(170, well, 2, 0);
+  ASSERT_EQ(serving.watch.alarms(serving.now).size(), 1u);
+  serving.seconds(15, well, 2, 0);
   EXPECT_TRUE(serving.watch.alarms(serving.now).empty());
 }
 
@@ -310,7 +351,7 @@ struct Commands {
       }
       all.push_back(report);
     }
-    watch.look(all, now);
+    watch.look(all, {}, now);
     return watch.alarms(now);
   }
 };

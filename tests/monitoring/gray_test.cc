@@ -179,7 +179,7 @@ struct Servers {
       std::vector<Checks> all;
       for (const auto& [from, report] : reports)
         all.push_back(report);
-      watch.look(all, now);
+      watch.look(all, {}, now);
     }
   }
 };
