@@ -61,11 +61,6 @@ std::optional<Duration> Movement::unmoved(uint64_t process, const std::string& n
   return now - found->second.moved;
 }
 
-bool Movement::moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const {
-  const auto found = counters_.find({process, name});
-  return found != counters_.end() && found->second.changed && now - found->second.moved <= within;
-}
-
 bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint since) const {
   const auto found = counters_.find({process, name});
   return found != counters_.end() && found->second.changed && found->second.moved > since;

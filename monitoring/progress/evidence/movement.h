@@ -23,8 +23,6 @@ class Movement {
   /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything
   /// about it.
   std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
-  /// True when a change was seen, and not long ago.
-  bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
   /// True when a change was seen after `since`. What had never been told before is no change.
   bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.

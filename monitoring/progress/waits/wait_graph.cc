@@ -133,13 +133,8 @@ uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int cal
     return place;
   }
   const uint32_t link = vertex(Place::kLink, std::min(caller, callee), std::max(caller, callee), "");
-  const bool is_sure = finding.what == Hearing::What::kLink;
-  // Another request may decide where this one leaves it open.
-  if (is_sure || vertices_[link].why.empty()) {
-    vertices_[link].either_end = !is_sure;
-    vertices_[link].mutual |= finding.mutual;
-    vertices_[link].why = finding.why;
-  }
+  if (finding.mutual || vertices_[link].why.empty()) vertices_[link].why = finding.why;
+  vertices_[link].mutual |= finding.mutual;
   return link;
 }
 
