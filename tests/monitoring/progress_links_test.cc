@@ -137,7 +137,8 @@ TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything)
     ASSERT_THAT(verdicts, SizeIs(1));
     EXPECT_EQ(verdicts[0].kind(), both ? Verdict::LINK : Verdict::NOT_SERVED);
     const std::set<std::string> named{verdicts[0].server(), verdicts[0].peer()};
-    EXPECT_EQ(named, both ? std::set<std::string>({"server 1", "server 2"}) : std::set<std::string>({"server 2", ""}));
+    EXPECT_EQ(named, both ? std::set<std::string>({"server 1", "server 2"})
+                          : std::set<std::string>({"server 2", ""}));
     EXPECT_EQ(verdicts[0].confidence(), both ? Verdict::CERTAIN : Verdict::LIKELY);
   }
 }
@@ -213,6 +214,17 @@ TEST(Hearing, ARequestThatWasGivenUpUnheardNamesTheLinkAndHoldsNobodyUp) {
   EXPECT_TRUE(verdicts[0].masked());
   EXPECT_NE(verdicts[0].confidence(), Verdict::CERTAIN) << "the callee was not asked for everything in time";
   EXPECT_THAT(verdicts[0].chain(0).state(), HasSubstr("deadline"));
+}
+
+TEST(Hearing, RequestsOfSeveralThatWereGivenUpUnheardNameTheCalleeAlone) {
+  // Connections that exist are served, and new ones dropped.
+  GivenUp rig;
+  ASSERT_THAT(rig.run(/*others=*/true), SizeIs(1));
+  rig.call(rig.task(rig.server(3), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const Verdict& verdict : rig.diagnose()) {
+    EXPECT_EQ(verdict.kind(), Verdict::NOT_SERVED) << proto::describe(verdict);
+    EXPECT_EQ(verdict.server(), "server 2");
+  }
 }
 
 TEST(Hearing, ALinkIsNotNamedBesideAServerAtItsEndThatServesNobody) {

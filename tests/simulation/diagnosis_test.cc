@@ -124,7 +124,10 @@ TEST_F(Diagnosis, AHangAtAFaultPointOfAServerIsNamedWithItsRegion) {
   };
   for (const Case& each : {Case{1, FaultPoint::kOwnSum, "", "partial_sum_own"},
                            Case{2, FaultPoint::kDiskWrite, "", "chunkserver."},
-                           Case{3, FaultPoint::kServeStream, "ReadChunk", "ReadChunk"}}) {
+                           Case{3, FaultPoint::kServeStream, "ReadChunk", "ReadChunk"},
+                           Case{6, FaultPoint::kWake, "record", "chunkserver."},
+                           Case{7, FaultPoint::kComplete, "disk call", "chunkserver."},
+                           Case{8, FaultPoint::kDeadlock, "read", "chunkserver."}}) {
     SCOPED_TRACE(each.seed);
     Watched watched(each.seed);
     SimulatedCluster& cluster = watched.cluster;

@@ -31,6 +31,7 @@ Hearing::Hearing(const OpenTasks& tasks, const Evidence& evidence) : tasks_(task
   for (const auto& [caller, callee] : unheard) {
     partners[caller].insert(callee);
     partners[callee].insert(caller);
+    missed_by_[callee].insert(caller);
   }
   for (const auto& [caller, callee] : unheard)
     if (caller != callee && unheard.contains({callee, caller}) && partners[caller].size() == 1 &&
@@ -56,7 +57,8 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
   const auto idle = evidence_.movement().unmoved(asked.process(), Movement::kServed, now);
   if (idle && *idle < kQuiet) return {};
   return {What::kNotServed,
-          "it reports, but has no task for a request, and has begun to serve nobody else since: it does not hear, "
+          "it reports, but has no task for a request, and has begun to serve nobody else since: it does not "
+          "hear, "
           "or the link to the caller is broken"};
 }
 
@@ -69,6 +71,10 @@ Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int cal
   if (!evidence_.ended().is_unheard(call, evidence_.movement(), tasks_.snapshot().taken)) return {};
   if (is_broken(caller, callee))
     return {What::kLink, "both gave up what they had asked the other, and heard nothing of it"};
+  const auto missed_by = missed_by_.find(callee);
+  if (missed_by != missed_by_.end() && missed_by->second.size() > 1)
+    return {What::kNotServed,
+            "several callers gave up what they had asked, and nothing of it was heard there"};
   if (call.others_served)
     return {What::kLink,
             "what was asked was given up, and nothing of it was heard at the callee, which served others "

@@ -36,7 +36,8 @@ class Hearing {
 
   /// The task's request to process `callee`, which shows everything that is open in it, and has no task for this.
   Finding of_open(uint32_t task, int callee) const;
-  /// A request that was given up. Never kNotServed: the callee was not asked for everything meanwhile.
+  /// A request that was given up. One caller alone never makes it kNotServed: the callee was not asked for everything
+  /// meanwhile.
   Finding of_given_up(const EndedWait& call, int caller, int callee) const;
 
  private:
@@ -49,6 +50,8 @@ class Hearing {
   /// Key: address. Processes whose requests there have no task.
   std::unordered_map<std::string, std::set<int>> unserved_;
   std::set<std::pair<int, int>> broken_;  ///< pairs with the smaller index first
+  std::map<int, std::set<int>>
+      missed_by_;  ///< key: callee; its callers that heard nothing, also of what they gave up
 };
 
 }  // namespace kintsugi::progress

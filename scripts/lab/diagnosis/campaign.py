@@ -157,7 +157,7 @@ def record(arguments):
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="diagnosis-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster")
-    load = Load(cluster, work, arguments.seed, arguments.pace)
+    cluster.load = load = Load(cluster, work, arguments.seed, arguments.pace)
     try:
         load.start()
         time.sleep(WARM_UP[arguments.faults])

@@ -52,6 +52,25 @@ class Stopped:
         os.kill(self.pid, signal.SIGCONT)
 
 
+class StoppedMount:
+    """SIGSTOP of the process that serves the load's mount, while it has the write lease of a file that another client reads."""
+
+    def __init__(self, load):
+        self.load, self.stopped = load, None
+
+    def begin(self):
+        self.load.write_on_mount()
+        self.stopped = Stopped(self.load.mount_process())
+        self.stopped.begin()
+
+    def happened(self):
+        return True
+
+    def end(self):
+        if self.stopped is not None:
+            self.stopped.end()
+
+
 class Repeated:
     """Something that is begun and ended again and again: `on` seconds of each `period`, by a process of its own."""
 
