@@ -50,8 +50,10 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
   const auto missed_by = unserved_.find(asked.last().address());
   if (missed_by != unserved_.end() && missed_by->second.size() > 1)
     return {What::kNotServed, "it reports, but has no task for the requests of several callers"};
-  const Duration waited = duration_of(tasks_[task].top().age_ns());
-  if (evidence_.movement().served_after(asked.process(), now - waited + kUnderWay))
+  const TimePoint made = now - duration_of(tasks_[task].top().age_ns());
+  // It hears again: the request will come, or is given up.
+  if (evidence_.movement().resumed_after(asked.process(), made)) return {};
+  if (evidence_.movement().served_after(asked.process(), made + kUnderWay))
     return {What::kLink, "the callee has no task for the request, and has begun to serve others since"};
   // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
   const auto idle = evidence_.movement().unmoved(asked.process(), Movement::kServed, now);

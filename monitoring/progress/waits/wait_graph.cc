@@ -8,6 +8,8 @@ namespace {
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after
 /// this.
 constexpr Duration kLongForResource = 12s;
+/// Where nothing is open that could hold it, it was never given back: nobody is busy with it.
+constexpr Duration kLongForNobody = 2s;
 constexpr size_t kMostHolders = 64;
 
 }  // namespace
@@ -253,7 +255,20 @@ void WaitGraph::add_resource(uint32_t task) {
     connect(task, other, EdgeKind::kWeak);
     if (++candidates == kMostHolders) break;
   }
-  if (candidates == 0 && open.still < kLongForResource) vertices_[task].feeds = true;
+  if (candidates > 0) return;
+  if (open.still >= kLongForNobody && !may_be_held(task))
+    return nobody_there(task, "nothing is open in the process that could hold what it waits for");
+  if (open.still < kLongForResource) vertices_[task].feeds = true;
+}
+
+bool WaitGraph::may_be_held(uint32_t task) const {
+  const OpenTask& open = tasks_[task];
+  return std::ranges::any_of(tasks_.all(), [&](const OpenTask& other) {
+    const bool waits_too =
+        other.top().wait() == proto::WAIT_RESOURCE && other.top().target() == open.top().target();
+    return other.process == open.process && !waits_too && other.top().wait() != proto::WAIT_IDLE &&
+           duration_of(other.root().age_ns()) > open.still;
+  });
 }
 
 void WaitGraph::add_device(uint32_t task) {

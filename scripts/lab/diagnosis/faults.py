@@ -24,6 +24,8 @@ STOPS = ["serve-stream", "serve-call", "send-chunk", "disk-read", "disk-write", 
 # What is lost there is a wakeup, a permit that is given back, or a result; or two coroutines wait for each other.
 LOST = {"lost-wakeup": "wake", "leaked-permits": "release", "never-completed": "complete", "deadlock": "deadlock"}
 POINTS = [*STOPS, *LOST.values()]
+# How many there are of what is never given back: fewer losses hold nobody up. Chunkservers get as many buffers as the least that they take.
+PERMITS, BUFFERS = {"buffer": 16}, "16MiB"
 
 
 class Place:
@@ -225,7 +227,7 @@ class Fault:
             return self.means.happened()
         try:
             for fault in self._fault("list", self.address())["faults"]:
-                if fault["happened"] > 0:
+                if fault["happened"] >= (PERMITS.get(self.detail, 1) if self.kind == "leaked-permits" else 1):
                     self.place = self.place or {name: fault[name] for name in ("file", "line", "function", "region")}
                     return True
             return False
