@@ -117,7 +117,8 @@ std::vector<std::pair<uint64_t, Fault>> FaultPoints::meet(FaultPoint point, std:
 
 asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail,
                                                 std::source_location where) {
-  const Site* const runs = TurnPlace::here().site();
+  // Of a deadlock, each of those in the circle is as much to blame as the others.
+  const Site* const runs = point == FaultPoint::kDeadlock ? nullptr : TurnPlace::here().site();
   const auto now = meet(point, detail, {where, runs != nullptr ? runs->name : std::string_view()});
   FaultOutcome outcome;
   for (const auto& [number, fault] : now) {

@@ -1,5 +1,7 @@
 #include "common/runtime/span.h"
 
+#include <fmt/format.h>
+
 namespace kintsugi::runtime {
 
 void Span::begin(const Context& parent, const Site& site, const Options& options,
@@ -57,6 +59,10 @@ uint64_t peer_target(const Context& context, const Endpoint& peer) {
 
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method) {
   if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->complain(id, method);
+}
+
+uint64_t process_target(const Context& context, uint64_t process) {
+  return process == 0 ? 0 : named_target(context, fmt::format("{}{:x}", kProcessTarget, process), false);
 }
 
 uint64_t named_target(const Context& context, std::string_view name, bool device) {

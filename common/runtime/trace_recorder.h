@@ -31,13 +31,15 @@ enum class WaitKind : uint8_t {
   kUpstream = 4,
   kJoin = 5,      ///< its own children: target_span = its own span; need = how many of them, 0 = all
   kSibling = 6,   ///< another task of this process: target_span
-  kResource = 7,  ///< slots, buffers, a lock with several holders
+  kResource = 7,  ///< slots, buffers, a lock; target: what it is, or which process has it
   kDisk = 8,      ///< a device
   kStore = 9,     ///< the thread of the key-value store
   kTimer = 10,    ///< sleeps on purpose
   kIdle = 11,     ///< waits for work to come: never stuck
 };
 inline constexpr size_t kWaitKinds = 12;
+/// How the name of a target begins that is a process which has a resource; its id follows, hexadecimal.
+inline constexpr std::string_view kProcessTarget = "process ";
 
 enum class RegionKind : uint8_t { kFree = 0, kModule, kWait, kCompute };
 
@@ -75,7 +77,7 @@ struct Opening {
 /// Keeps records of work: sight::Recorder is one. One thread, the loop's, is recorded by all functions but new_id().
 class TraceRecorder {
  public:
-  explicit TraceRecorder(uint64_t seed) : seed_(mix_bits(seed)) {}
+  explicit TraceRecorder(uint64_t seed) : seed_(mix_bits(seed)), process_(mix_bits(~seed) | 1) {}
   TraceRecorder(const TraceRecorder&) = delete;
   TraceRecorder& operator=(const TraceRecorder&) = delete;
 
@@ -102,6 +104,8 @@ class TraceRecorder {
   /// A message of that target was damaged, missing, or came twice. `method` is the number of its RPC method.
   virtual void complain(uint64_t target, uint16_t method) = 0;
 
+  /// The id of this process in its reports to the monitor; never 0.
+  uint64_t process() const { return process_; }
   /// Consecutive counters become well spread ids that never repeat. Any thread may call it.
   uint64_t new_id() {
     const uint64_t id = mix_bits(seed_ + ids_.fetch_add(1, std::memory_order_relaxed));
@@ -112,7 +116,7 @@ class TraceRecorder {
   ~TraceRecorder() = default;
 
  private:
-  const uint64_t seed_;
+  const uint64_t seed_, process_;
   std::atomic<uint64_t> ids_{0};
 };
 

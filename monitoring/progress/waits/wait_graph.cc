@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "common/runtime/trace_recorder.h"
+
 namespace kintsugi::progress {
 namespace {
 
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after
 /// this.
-constexpr Duration kLongForResource = 12s;
-/// Where nothing is open that could hold it, it was never given back: nobody is busy with it.
-constexpr Duration kLongForNobody = 2s;
+constexpr Duration kLongForResource = 12s, kLongForNobody = 2s;
 constexpr size_t kMostHolders = 64;
 
 }  // namespace
@@ -245,6 +245,16 @@ void WaitGraph::add_sibling(uint32_t task) {
 void WaitGraph::add_resource(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const std::string& resource = open.top().target();
+  if (resource.starts_with(runtime::kProcessTarget)) {
+    const int holder = tasks_.holder(open.top());
+    // One that reports is asked to give it back, and what keeps it from that stands still there.
+    if (holder < 0 || !(tasks_.processes()[holder].silent || tasks_.processes()[holder].spinning))
+      vertices_[task].feeds = true;
+    else
+      connect(task,
+              vertex(tasks_.processes()[holder].silent ? Place::kSilent : Place::kRunning, holder, -1, ""));
+    return;
+  }
   // One holder that lets go is enough, so it waits for all of them only while all of them stand still.
   if (const auto& holders = tasks_.holding(open.top().target_span()); !holders.empty())
     return connect_to_tasks(task, holders, true);
@@ -256,19 +266,11 @@ void WaitGraph::add_resource(uint32_t task) {
     if (++candidates == kMostHolders) break;
   }
   if (candidates > 0) return;
-  if (open.still >= kLongForNobody && !may_be_held(task))
+  if (tasks_.is_held_by_nobody(open)) {
+    if (open.still < kLongForNobody) vertices_[task].feeds = true;
     return nobody_there(task, "nothing is open in the process that could hold what it waits for");
+  }
   if (open.still < kLongForResource) vertices_[task].feeds = true;
-}
-
-bool WaitGraph::may_be_held(uint32_t task) const {
-  const OpenTask& open = tasks_[task];
-  return std::ranges::any_of(tasks_.all(), [&](const OpenTask& other) {
-    const bool waits_too =
-        other.top().wait() == proto::WAIT_RESOURCE && other.top().target() == open.top().target();
-    return other.process == open.process && !waits_too && other.top().wait() != proto::WAIT_IDLE &&
-           duration_of(other.root().age_ns()) > open.still;
-  });
 }
 
 void WaitGraph::add_device(uint32_t task) {

@@ -83,8 +83,6 @@ class WaitGraph {
   void add_join(uint32_t task);
   void add_sibling(uint32_t task);
   void add_resource(uint32_t task);
-  /// Some other task of the process was open before this one began to wait for a resource, and does not wait for it.
-  bool may_be_held(uint32_t task) const;
   void add_device(uint32_t task);
   void add_ended();
 
