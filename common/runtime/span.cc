@@ -20,19 +20,33 @@ void Span::begin(const Context& parent, const Site& site, const Options& options
   event_.outputs = {};
   event_.input_count = event_.output_mask = 0;
   event_.code = Code::kOk;
-  const TraceRecorder::Opened opened =
-      recorder.open(parent.live, {.site = &site,
-                                  .where = where,
-                                  .kind = options.kind,
-                                  .trace_id = event_.trace_id,
-                                  .span_id = event_.span_id,
-                                  .parent_span_id = event_.parent_span_id,
-                                  .path = event_.path,
-                                  .task = options.task,
-                                  .background = options.background,
-                                  .wait = options.wait,
-                                  .target = options.target,
-                                  .target_span = options.wait == WaitKind::kNone ? 0 : event_.span_id});
+  const bool begins = options.often && parent.live.slot == 0;
+  if (begins || (recorder.is_light(parent.live) && !options.task && options.wait == WaitKind::kNone &&
+                 options.kind != RegionKind::kFree)) {
+    const TraceRecorder::Opened light =
+        recorder.open_lightly(parent.live, event_, where, options.kind, begins);
+    context_.live = light.region;
+    event_.entered = light.entered;
+    if (light.region.slot != 0) return;
+  }
+  open(parent, options, where);
+}
+
+void Span::open(const Context& parent, const Options& options, std::source_location where) {
+  const TraceRecorder::Opened opened = context_.recorder->open(
+      parent.live, {.site = event_.site,
+                    .where = where,
+                    .kind = options.kind,
+                    .trace_id = event_.trace_id,
+                    .span_id = event_.span_id,
+                    .parent_span_id = event_.parent_span_id,
+                    .path = event_.path,
+                    .task = options.task,
+                    .background = options.background,
+                    .often = options.often,
+                    .wait = options.wait,
+                    .target = options.target,
+                    .target_span = options.wait == WaitKind::kNone ? 0 : event_.span_id});
   context_.live = opened.region;
   event_.entered = opened.entered;
 }

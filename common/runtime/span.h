@@ -34,6 +34,7 @@ class Span {
     RegionKind kind = RegionKind::kModule;
     bool task = false;        ///< the span begins a task of its own
     bool background = false;  ///< the span begins a task that nobody's operation waits for
+    bool often = false;       ///< see Opening
     WaitKind wait = WaitKind::kNone;
     uint64_t target = 0;  ///< what the wait is for; its target_span is this span
   };
@@ -69,6 +70,7 @@ class Span {
 
  private:
   void begin(const Context& parent, const Site& site, const Options& options, std::source_location where);
+  void open(const Context& parent, const Options& options, std::source_location where);
   void end();
 
   Context context_;

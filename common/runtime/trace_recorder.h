@@ -67,6 +67,9 @@ struct Opening {
   uint64_t trace_id = 0, span_id = 0, parent_span_id = 0, path = 0;
   bool task = false;  ///< begins a task of its own; else it lies on the task of its parent
   bool background = false;
+  /// The task is one of very many alike. While none of them waits, most are only counted; whatever fails or takes a
+  /// millisecond is recorded.
+  bool often = false;
   WaitKind wait = WaitKind::kNone;
   uint8_t need = 0;
   uint64_t target = 0, target_span = 0;
@@ -87,6 +90,10 @@ class TraceRecorder {
   };
   /// A region begins below what is open as `parent`. REQUIRES: the opening has a site.
   virtual Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) = 0;
+  /// A region of a task that is recorded lightly begins: its first one (`begins`; see Opening::often), or one on top of
+  /// `parent`, which is_light(). The event has all but times and outcome. Slot 0: nothing was done, use open().
+  virtual Opened open_lightly(runtime::LiveHandle parent, const runtime::SpanEvent& event,
+                              std::source_location where, runtime::RegionKind kind, bool begins) = 0;
   /// The region ends: gives the event its durations and keeps it. `region` may be stale, or none.
   virtual void close(runtime::LiveHandle region, uint64_t parent_path, runtime::SpanEvent& event) = 0;
   /// A wait begins in the task that is open in `context`; without one nothing is opened.
@@ -106,6 +113,10 @@ class TraceRecorder {
 
   /// The id of this process in its reports to the monitor; never 0.
   uint64_t process() const { return process_; }
+  /// True if the region may be one of a task that is recorded lightly. Any thread may call it.
+  bool is_light(runtime::LiveHandle region) const {
+    return region.slot != 0 && region.slot == light_.load(std::memory_order_relaxed);
+  }
   /// Consecutive counters become well spread ids that never repeat. Any thread may call it.
   uint64_t new_id() {
     const uint64_t id = mix_bits(seed_ + ids_.fetch_add(1, std::memory_order_relaxed));
@@ -114,10 +125,12 @@ class TraceRecorder {
 
  protected:
   ~TraceRecorder() = default;
+  void set_light(uint32_t slot) { light_.store(slot, std::memory_order_relaxed); }
 
  private:
   const uint64_t seed_, process_;
   std::atomic<uint64_t> ids_{0};
+  std::atomic<uint32_t> light_{0};  ///< slot of the innermost region that is open lightly, if any is
 };
 
 }  // namespace kintsugi
