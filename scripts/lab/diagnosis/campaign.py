@@ -72,7 +72,8 @@ class Seen:
                 continue
             if identity not in self.reports:
                 self.reports[identity] = {**kept(verdict), "after": self.elapsed()}
-                self.first = self.first or self.elapsed()
+                if verdict["kind"] != "client":  # which accuses no server: the fault is watched for longer
+                    self.first = self.first or self.elapsed()
             self.reports[identity]["confidence"] = verdict["confidence"]
 
     def all(self):
