@@ -122,6 +122,8 @@ bool OpenTasks::is_held_by_nobody(const OpenTask& task) const {
   if (top.wait() != proto::WAIT_RESOURCE || task.still < kHeldByNobody ||
       !holding(top.target_span()).empty() || top.target().starts_with(runtime::kProcessTarget))
     return false;
+  // What applications wait for, as memory, is held by what lies in it and not by tasks.
+  if (snapshot_.processes[task.process]->last().address().empty()) return false;
   return std::ranges::none_of(tasks_, [&](const OpenTask& other) {
     const bool waits_too = other.top().wait() == proto::WAIT_RESOURCE && other.top().target() == top.target();
     return other.process == task.process && !waits_too && other.top().wait() != proto::WAIT_IDLE &&
