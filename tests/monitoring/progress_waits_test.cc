@@ -403,21 +403,6 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   EXPECT_EQ(verdicts[0].chain_size(), 2);
 }
 
-TEST(WaitGraph, AResourceThatNothingOpenCouldHoldWasNeverGivenBack) {
-  // What holds it can only have been open before the others began to wait for it.
-  for (const auto& [others_age, is_named] :
-       {std::pair(0s, true), std::pair(3s, true), std::pair(20s, false)}) {
-    ReportRig rig;
-    const uint64_t process = rig.server(1);
-    for (const Duration still : {6s, 5s})
-      rig.wait(rig.task(process, "serve.RunRepair", 0, 77, still), proto::WAIT_RESOURCE, 0, "repair slots");
-    if (others_age > 0s) rig.moves(rig.task(process, "repair_manager.repair", 0, 78, others_age));
-    const auto verdicts = rig.diagnose();
-    ASSERT_THAT(verdicts, SizeIs(is_named ? 1 : 0)) << others_age.count();
-    if (is_named) EXPECT_EQ(verdicts[0].server(), "server 1");
-  }
-}
-
 TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {
   for (const bool is_stopped : {true, false}) {
     ReportRig rig;

@@ -15,8 +15,6 @@ constexpr Duration kLongestRound = 12s;
 /// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that
 /// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
-/// Early, since its process has to be asked for everything first, and some who wait give up after five seconds.
-constexpr Duration kHeldByNobody = 1s;
 const std::vector<uint32_t> kNobody;
 
 const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
@@ -46,7 +44,7 @@ OpenTasks::OpenTasks(const model::Snapshot& snapshot, const Sojourns& sojourns) 
     }
   }
   for (OpenTask& task : tasks_)
-    task.stalled = task.stalled || is_unheard(task) || is_held_by_nobody(task);
+    task.stalled = task.stalled || is_unheard(task);
 }
 
 void OpenTasks::add_process(uint32_t index) {
@@ -115,20 +113,6 @@ int OpenTasks::holder(const proto::SightLive& wait) const {
   if (wait.wait() != proto::WAIT_RESOURCE || !wait.target().starts_with(runtime::kProcessTarget)) return -1;
   return snapshot_.index_of(
       std::strtoull(wait.target().c_str() + runtime::kProcessTarget.size(), nullptr, 16));
-}
-
-bool OpenTasks::is_held_by_nobody(const OpenTask& task) const {
-  const proto::SightLive& top = task.top();
-  if (top.wait() != proto::WAIT_RESOURCE || task.still < kHeldByNobody ||
-      !holding(top.target_span()).empty() || top.target().starts_with(runtime::kProcessTarget))
-    return false;
-  // What applications wait for, as memory, is held by what lies in it and not by tasks.
-  if (snapshot_.processes[task.process]->last().address().empty()) return false;
-  return std::ranges::none_of(tasks_, [&](const OpenTask& other) {
-    const bool waits_too = other.top().wait() == proto::WAIT_RESOURCE && other.top().target() == top.target();
-    return other.process == task.process && !waits_too && other.top().wait() != proto::WAIT_IDLE &&
-           duration_of(other.root().age_ns()) > task.still;
-  });
 }
 
 const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {

@@ -65,9 +65,6 @@ class OpenTasks {
   const std::vector<uint32_t>& holding(uint64_t span) const;
   /// The process that is said to have the resource that is waited for; -1: none is, or it does not report.
   int holder(const proto::SightLive& wait) const;
-  /// It waits for a resource, and nothing is open in its process that could hold that: whatever else is open there
-  /// waits for the same, is idle, or began later.
-  bool is_held_by_nobody(const OpenTask& task) const;
   /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he
   /// does something else.
   const std::vector<uint32_t>& at_stream(uint64_t span) const;

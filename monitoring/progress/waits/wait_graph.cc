@@ -9,7 +9,7 @@ namespace {
 
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after
 /// this.
-constexpr Duration kLongForResource = 12s, kLongForNobody = 2s;
+constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
 
 }  // namespace
@@ -265,12 +265,7 @@ void WaitGraph::add_resource(uint32_t task) {
     connect(task, other, EdgeKind::kWeak);
     if (++candidates == kMostHolders) break;
   }
-  if (candidates > 0) return;
-  if (tasks_.is_held_by_nobody(open)) {
-    if (open.still < kLongForNobody) vertices_[task].feeds = true;
-    return nobody_there(task, "nothing is open in the process that could hold what it waits for");
-  }
-  if (open.still < kLongForResource) vertices_[task].feeds = true;
+  if (candidates == 0 && open.still < kLongForResource) vertices_[task].feeds = true;
 }
 
 void WaitGraph::add_device(uint32_t task) {
