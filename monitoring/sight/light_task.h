@@ -56,6 +56,7 @@ class LightTask {
       put(task.generation, task.generation + 1);
       put(task.top, places_[0].slot);
     }
+    kept_ = false;
     roles_.count_begun(role);
     return fill(event, where, kind, {.site = nullptr, .role_path = entry.role_path, .state = entry.state},
                 role, now_ns);
@@ -92,6 +93,10 @@ class LightTask {
     runtime::TurnPlace::here().enter(runs, now_ns);
     return record;
   }
+
+  /// A region of it was recorded after all, and so are those around it: a recorded span has its parent.
+  void keep() { kept_ = true; }
+  bool is_kept() const { return kept_; }
 
   struct Released {
     uint32_t task = 0, depth = 0;
@@ -137,6 +142,7 @@ class LightTask {
   uint32_t task_ = 0;  ///< 0: no places are kept
   TaskRecord* task_record_ = nullptr;
   uint32_t depth_ = 0;  ///< regions that are open
+  bool kept_ = false;   ///< see keep()
   struct Place {
     uint32_t slot = 0;
     LiveRecord* record = nullptr;

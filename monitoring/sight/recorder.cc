@@ -85,10 +85,11 @@ void Recorder::close(runtime::LiveHandle region, uint64_t parent_path, Event& ev
     const int64_t now = live_.own_now_ns();
     const LiveRecord& record = light->leave(now, event.code);
     set_light(live_.last_touched());
-    if (event.code != Code::kOk || now - record.entered_ns >= PathTable::kAlwaysRecorded.count() ||
-        own_paths_ == nullptr || !own_paths_->only_counts(event.path))
-      keep(now, {record.covered_ns, record.role_path, record.where, true}, parent_path, event);
-    return;
+    if (event.code == Code::kOk && now - record.entered_ns < PathTable::kAlwaysRecorded.count() &&
+        !light->is_kept() && own_paths_ != nullptr && own_paths_->only_counts(event.path))
+      return;
+    light->keep();
+    return keep(now, {record.covered_ns, record.role_path, record.where, true}, parent_path, event);
   }
   const int64_t now = live_.now_ns();
   keep(now, live_.close(region, now, event.code), parent_path, event);

@@ -140,6 +140,26 @@ TEST_F(LightTaskTest, WhateverFailsOrTakesAMillisecondIsRecorded) {
   }
 }
 
+TEST_F(LightTaskTest, WhatIsRecordedHasTheCallAroundIt) {
+  become_calm();
+  for (int i = 0; i < 400; ++i)
+    serve(10us, Code::kOk, [&](const Context& look) {
+      // The last region inside is a calling context that comes twice as often as the others.
+      Module{look, kOther};
+      (void)Module{look, kOther}.finish(Status{i % 9 == 0 ? Code::kNotFound : Code::kOk, ""});
+    });
+  std::set<uint64_t> spans{1};
+  const auto events = recorder_.recent_events(SIZE_MAX);
+  for (const Event& event : events)
+    spans.insert(event.span_id);
+  size_t failed = 0;
+  for (const Event& event : events) {
+    EXPECT_TRUE(spans.contains(event.parent_span_id)) << event.site->name;
+    failed += event.code == Code::kNotFound;
+  }
+  EXPECT_EQ(failed, 45u);
+}
+
 TEST_F(LightTaskTest, AnotherThreadSeesWhatAHandlerThatHoldsTheLoopIsIn) {
   become_calm();
   const size_t before = events();
@@ -213,8 +233,8 @@ TEST_F(LightTaskTest, ARoleThatIsNotBusyIsRecordedInFull) {
 /// open is always what the tables say.
 TEST_F(LightTaskTest, WhateverHappensInACallNothingIsLostOrLeftOpen) {
   std::mt19937 random(11);
-  for (int round = 0; round < 300; ++round) {
-    become_calm();
+  for (int round = 0; round < 2000; ++round) {
+    serve_many(CalmRoles::kCalmAfter + 1);
     std::vector<std::unique_ptr<runtime::Span>> open;
     std::vector<std::unique_ptr<Wait>> waits;
     open.push_back(std::make_unique<runtime::Span>(call(), kServe,
