@@ -63,6 +63,10 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::DEADLOCK:
       return {"tasks of " + who + " wait for each other", fmt::format("{}{}", kReport, who)};
     case Verdict::CLIENT:
+      // One that does not report is in no region.
+      if (verdict.region().empty())
+        return {who + " does not answer any more, and keeps what others wait for",
+                "See whether it still runs, and its machine; it loses its write leases after ten seconds"};
       return {both + ": an application does not read or write what it asked for",
               "Look at that application, the servers are not to blame"};
     case Verdict::SLOW:

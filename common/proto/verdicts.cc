@@ -98,6 +98,7 @@ std::string what(const Verdict& verdict) {
     case Verdict::LOSSES: return "some of the packets are lost";
     case Verdict::ERRORS: return "answers most " + region + " requests with an error";
     case Verdict::CLOCK: return "wrong wall clock";
+    case Verdict::CLIENT: return region.empty() ? "does not report and answers nobody" : region;
     default: return region;
   }
 }

@@ -133,6 +133,7 @@ InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
 
 asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> wanted, Patience patience) {
   const TimePoint give_up = clock_.now() + kWait;
+  std::optional<sight::Wait> wait;
   while (!wanted.empty()) {
     const TimePoint now = clock_.now();
     InodeId unsettled = first_untold(wanted);
@@ -156,7 +157,10 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
                        fmt::format("inode {} is being written out by another client", unsettled)};
-    const sight::Wait wait(context, sight::WaitKind::kResource, runtime::process_target(context, keeper));
+    // One wait for all rounds: in each the owner is only told again.
+    if (!wait)
+      wait.emplace(context, sight::WaitKind::kResource, runtime::process_target(context, keeper), 0, 0,
+                   std::source_location::current());
     (void)co_await settled_.wait_until(look_again);
   }
   co_return Status{};

@@ -39,10 +39,10 @@ class Load:
             thread.join()
         subprocess.run(["umount", self.mount], check=False)
 
-    def mount_process(self):
-        """The process that serves the mount. Its parent only starts it anew when it dies."""
+    def mount_processes(self):
+        """Those that serve the mount. Their parent only starts them anew when they die."""
         parent = subprocess.run(["pgrep", "-f", f"kintsugi-mount {self.mount}"], capture_output=True, text=True, check=True).stdout.split()[0]
-        return int(subprocess.run(["pgrep", "-P", parent], capture_output=True, text=True, check=True).stdout.split()[0])
+        return [int(pid) for pid in subprocess.run(["pgrep", "-P", parent], capture_output=True, text=True, check=True).stdout.split()]
 
     def write_on_mount(self):
         """Whoever opens it next waits until the mount has given back its write lease."""

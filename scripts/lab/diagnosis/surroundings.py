@@ -56,19 +56,20 @@ class StoppedMount:
     """SIGSTOP of the process that serves the load's mount, while it has the write lease of a file that another client reads."""
 
     def __init__(self, load):
-        self.load, self.stopped = load, None
+        self.load, self.stopped = load, []
 
     def begin(self):
         self.load.write_on_mount()
-        self.stopped = Stopped(self.load.mount_process())
-        self.stopped.begin()
+        self.stopped = [Stopped(pid) for pid in self.load.mount_processes()]
+        for one in self.stopped:
+            one.begin()
 
     def happened(self):
         return True
 
     def end(self):
-        if self.stopped is not None:
-            self.stopped.end()
+        for one in self.stopped:
+            one.end()
 
 
 class Repeated:
