@@ -174,7 +174,7 @@ TEST_F(LightTaskTest, AnotherThreadSeesWhatAHandlerThatHoldsTheLoopIsIn) {
       EXPECT_EQ(tasks[0].records[0].span_id, inner.trace.span_id);
       EXPECT_TRUE(std::string(tasks[0].records[0].where.file_name()).ends_with("light_task_test.cc"));
 
-      Reporter reporter(recorder_, 1, {});
+      Reporter reporter(recorder_, {});
       proto::SightLoop loop;
       loop.set_stalled_ns(uint64_t(Duration(3s).count()));
       const proto::SightReport report = reporter.make(clock_.now(), clock_.wall_now(), loop);

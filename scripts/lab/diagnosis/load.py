@@ -85,6 +85,9 @@ class Load:
         else:
             self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
 
+    def begin_to_read_shared(self):
+        return subprocess.Popen([self.cluster.kintsugi, "cat", "/shared"], env=self.cluster.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
     def shared(self, _name):
         self.write_on_mount()
         self.run("cat", "/shared")
