@@ -43,7 +43,7 @@ enum class FaultPoint : uint8_t {
   kRebuild,      ///< a repair site puts a slice in its place
   kStartRepair,  ///< a repair manager, before it sends a repair out
   kHeartbeat,
-  kWake,     ///< somebody who waits is woken; detail: "record", "repair"
+  kWake,     ///< somebody who waits is woken; detail: "record"
   kRelease,  ///< what others wait for is given back; detail: "buffer", "claim", "repair slots"
   kComplete,  ///< somebody gets what was promised; detail: "record", "disk call", "rebuilt", "repair", "commit"
   kDeadlock,  ///< two coroutines wait for each other; detail: "read", of the one that reads and the one that sends

@@ -209,13 +209,11 @@ asio::awaitable<void> RepairRunner::carry_call(Context context, std::shared_ptr<
   if (runtime::is_armed(runtime_.faults))
     (void)co_await runtime_.faults->pass(runtime::FaultPoint::kStartRepair);
   auto answer = co_await view_.execute(task.context(), run->plan.targets.front().address, run->plan.request);
-  static constexpr std::string_view kWaits = "repair_manager.repair";
-  const auto complete = [run, answer = std::move(answer), faults = runtime_.faults]() mutable {
-    run->answer = std::move(answer);
-    runtime::do_or_lose(faults, {runtime::FaultPoint::kWake, "repair", kWaits},
-                        [run] { run->changed.notify_all(); });
-  };
-  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kComplete, "repair", kWaits}, complete);
+  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kComplete, "repair", "repair_manager.repair"},
+                      [run, answer = std::move(answer)] {
+                        run->answer = answer;
+                        run->changed.notify_all();
+                      });
 }
 
 asio::awaitable<void> RepairRunner::give_up(runtime::Endpoint root, proto::EndRepairRequest request) {
@@ -268,12 +266,6 @@ asio::awaitable<Status> RepairRunner::commit(Context context, RepairRun& run) {
   co_return failure;
 }
 
-void RepairRunner::give_back_slots(const RepairPlan& plan) {
-  planner_.slots().remove_helpers(plan.helpers, plan.helper_shares);
-  for (const RepairTarget& target : plan.targets)
-    planner_.slots().remove_destination(target.destination, target.bytes);
-}
-
 void RepairRunner::end(RepairRun& run, const Status& status) {
   const RepairPlan& plan = run.plan;
   if (status.ok()) {
@@ -288,7 +280,7 @@ void RepairRunner::end(RepairRun& run, const Status& status) {
   }
   const auto ended = running_.find({plan.stripe, plan.targets.front().index})->second;
   runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kRelease, "repair slots"},
-                      [this, ended] { give_back_slots(ended->plan); });
+                      [this, ended] { planner_.give_back_slots(ended->plan); });
   for (const RepairTarget& target : plan.targets)
     running_.erase({plan.stripe, target.index});
   --jobs_;

@@ -89,7 +89,6 @@ class RepairRunner {
   asio::awaitable<void> give_up(runtime::Endpoint root, proto::EndRepairRequest request);
   /// Commits each target. The entries of those that could not be committed are left in the run.
   asio::awaitable<Status> commit(Context context, RepairRun& run);
-  void give_back_slots(const RepairPlan& plan);
   void end(RepairRun& run, const Status& status);
   void note_failure(RepairRun& run, const Status& status);
 
