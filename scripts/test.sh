@@ -6,4 +6,5 @@ preset="${KINTSUGI_PRESET:-test}"
 start=$SECONDS
 scripts/build.sh "$preset"
 echo "Built preset $preset in $((SECONDS - start)) s."
-ctest --preset "$preset" -j "$(nproc)" "$@"
+# One more than there are processors: tests of clusters mostly wait.
+ctest --preset "$preset" -j "$(($(nproc) + 1))" "$@"

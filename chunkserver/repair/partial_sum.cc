@@ -133,8 +133,10 @@ class PartialSums::Call final : public partial_sum::SumSink {
       if (!commit_status_.ok())
         commit_status_ = commit_status_.with_context(name_of_store(store->id().index));
     }
-    all_committed_ = true;
-    committed_.notify_all();
+    runtime::do_or_lose(context_.faults, {runtime::FaultPoint::kComplete, "rebuilt"}, [this] {
+      all_committed_ = true;
+      committed_.notify_all();
+    });
   }
 
   /// Sees the stream close while nothing is sent. The parent says nothing until its end frame.

@@ -1,6 +1,7 @@
 #include "chunkserver/store/chunk_index.h"
 
 #include "chunkserver/store/store_root.h"
+#include "common/runtime/fault_points.h"
 
 namespace kintsugi::chunkserver {
 
@@ -70,8 +71,10 @@ std::optional<ChunkIndex::Claim> ChunkIndex::try_claim(ChunkId id, const StoreRo
 }
 
 void ChunkIndex::unclaim(ChunkId id) {
-  claimed_.erase(id);
-  unclaimed_.notify_all();
+  runtime::do_or_lose(faults_, {runtime::FaultPoint::kRelease, "claim"}, [this, id] {
+    claimed_.erase(id);
+    unclaimed_.notify_all();
+  });
 }
 
 }  // namespace kintsugi::chunkserver

@@ -30,7 +30,8 @@ class ChunkIndex {
     uint64_t generation = 0;  ///< 0: insert() gives a new one
   };
 
-  explicit ChunkIndex(const runtime::Runtime& runtime) : clock_(runtime.clock), unclaimed_(runtime) {}
+  explicit ChunkIndex(const runtime::Runtime& runtime)
+      : clock_(runtime.clock), faults_(runtime.faults), unclaimed_(runtime) {}
 
   /// Null when there is none. Valid until the index changes.
   const Entry* find(ChunkId id) const;
@@ -79,6 +80,7 @@ class ChunkIndex {
   void unclaim(ChunkId id);
 
   const runtime::Clock& clock_;
+  runtime::FaultPoints* const faults_;
   std::map<ChunkId, Entry> entries_;
   uint64_t stored_bytes_ = 0;  ///< bytes of all chunks
   uint64_t last_generation_ = 0;

@@ -45,6 +45,15 @@ Advice advice_on_resource(const Verdict& verdict, const std::string& who) {
   return {who + " gets too little processor or memory", "Move other work away from its machine"};
 }
 
+/// Of a client or mount. One that does not report is in no region.
+Advice advice_on_client(const Verdict& verdict, const std::string& who, const std::string& both) {
+  if (verdict.region().empty())
+    return {who + " does not answer any more, and keeps what others wait for",
+            "See whether it still runs, and its machine; it loses its write leases after ten seconds"};
+  return {both + ": an application does not read or write what it asked for",
+          "Look at that application, the servers are not to blame"};
+}
+
 Advice advice_on(const Verdict& verdict) {
   const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
   const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
@@ -62,9 +71,7 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::LINK: return {both + " do not hear each other", "Check the network between them"};
     case Verdict::DEADLOCK:
       return {"tasks of " + who + " wait for each other", fmt::format("{}{}", kReport, who)};
-    case Verdict::CLIENT:
-      return {both + ": an application does not read or write what it asked for",
-              "Look at that application, the servers are not to blame"};
+    case Verdict::CLIENT: return advice_on_client(verdict, who, both);
     case Verdict::SLOW:
       return {who + " is slower than usual", "Look at the load, the disks and the network of its machine"};
     case Verdict::BEHAVIOUR:

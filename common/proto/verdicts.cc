@@ -68,7 +68,10 @@ std::string what(const Verdict& verdict) {
     case Verdict::NOT_SERVED: return "does not serve " + (region.empty() ? "a request" : region);
     case Verdict::DEVICE:
       return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
-    case Verdict::LINK: return "do not hear each other" + (region.empty() ? "" : " in " + region);
+    case Verdict::LINK:
+      if (verdict.factor() > 1)
+        return fmt::format("answer each other {:.1f} times more slowly", verdict.factor());
+      return "do not hear each other" + (region.empty() ? "" : " in " + region);
     case Verdict::DEADLOCK: return "a circle of tasks that wait for each other in " + region;
     case Verdict::SLOW:
       return verdict.factor() > 0 ? fmt::format("{} is {:.1f} times slower", region, verdict.factor())
@@ -95,6 +98,7 @@ std::string what(const Verdict& verdict) {
     case Verdict::LOSSES: return "some of the packets are lost";
     case Verdict::ERRORS: return "answers most " + region + " requests with an error";
     case Verdict::CLOCK: return "wrong wall clock";
+    case Verdict::CLIENT: return region.empty() ? "does not report and answers nobody" : region;
     default: return region;
   }
 }

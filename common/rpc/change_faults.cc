@@ -6,6 +6,7 @@ namespace kintsugi::rpc {
 namespace {
 
 using runtime::Fault;
+using runtime::FaultAction;
 using runtime::FaultPoints;
 
 constexpr uint64_t kMaxDelayMs = 3'600'000, kMaxBytes = 4ull << 30;
@@ -20,6 +21,11 @@ Result<Fault> fault_of(const proto::InjectedFault& wanted) {
   Fault fault;
   KINTSUGI_ASSIGN(fault.point, runtime::fault_point_of(wanted.point()));
   KINTSUGI_ASSIGN(fault.action, runtime::fault_action_of(wanted.action()));
+  const bool loses = fault.action == FaultAction::kHang || fault.action == FaultAction::kDelay;
+  if (can_only_be_lost(fault.point) && !loses)
+    return Status{Code::kInvalidArgument,
+                  fmt::format("at {} there are only {} and {}", wanted.point(), name_of(FaultAction::kHang),
+                              name_of(FaultAction::kDelay))};
   if (!wanted.code().empty()) {
     KINTSUGI_ASSIGN(fault.code, code_of(wanted.code()));
   }

@@ -123,7 +123,7 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   Status status = kUnparsed;
   if (request->ParseFromString(bytes)) {
     runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
-                       {.task = true}, std::source_location::current());
+                       {.task = true, .often = true}, std::source_location::current());
     status = task.finish(co_await invoke(handler, task.context(), header.method, *request, *response));
   }
   if (runtime::is_armed(self->core_.runtime.faults)) {

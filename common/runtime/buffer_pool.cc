@@ -8,6 +8,7 @@
 
 #include "common/base/assert.h"
 #include "common/runtime/disk.h"
+#include "common/runtime/fault_points.h"
 
 namespace kintsugi::runtime {
 
@@ -32,12 +33,18 @@ Buffer::~Buffer() {
 }
 
 void Buffer::give_back() {
-  if (pool_) pool_->give_back(data_);
-  if (share_) share_->release();
+  if (pool_ == nullptr) return;
+  pool_->give_back(data_);
+  if (share_ != nullptr)
+    do_or_lose(pool_->faults_, {FaultPoint::kRelease, "buffer"}, [share = share_] { share->release(); });
 }
 
 BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes)
-    : buffer_bytes_(buffer_bytes), without_memory_(count), unused_(count), slots_(runtime, count) {
+    : faults_(runtime.faults),
+      buffer_bytes_(buffer_bytes),
+      without_memory_(count),
+      unused_(count),
+      slots_(runtime, count) {
   KINTSUGI_ASSERT(count > 0 && buffer_bytes > 0 && buffer_bytes % kDiskAlignment == 0);
   size_t bytes = count * buffer_bytes;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

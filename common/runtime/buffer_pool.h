@@ -69,6 +69,7 @@ class BufferPool {
   Buffer lend();  ///< REQUIRES: the caller has acquired a slot
   void give_back(std::byte* data);
 
+  FaultPoints* const faults_;
   std::span<std::byte> region_;
   size_t buffer_bytes_;
   /// A stack: what was lent last is lent first, so that what is at the bottom is what nobody needs.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "common/runtime/turn_place.h"
@@ -11,8 +12,9 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(FaultPoint::kCount)> kPoints{
-    "serve-call", "serve-stream", "answer",  "call",        "send-chunk", "disk-read",    "disk-write",
-    "disk-sync",  "store-commit", "own-sum", "forward-sum", "rebuild",    "start-repair", "heartbeat"};
+    "serve-call",   "serve-stream", "answer",       "call",    "send-chunk",  "disk-read",
+    "disk-write",   "disk-sync",    "store-commit", "own-sum", "forward-sum", "rebuild",
+    "start-repair", "heartbeat",    "wake",         "release", "complete",    "deadlock"};
 constexpr std::array<std::string_view, static_cast<size_t>(FaultAction::kCount)> kActions{
     "hang", "delay", "error", "corrupt", "drop", "repeat", "cpu-loop", "memory-walk", "leak"};
 
@@ -73,9 +75,9 @@ Result<FaultAction> fault_action_of(std::string_view name) {
 
 namespace {
 
-/// The detail of the place is a method, of which there are few.
+/// The detail of the place is a method or another name of which there are few.
 bool has_method(FaultPoint point) {
-  return point == FaultPoint::kServeCall || point == FaultPoint::kServeStream ||
+  return can_only_be_lost(point) || point == FaultPoint::kServeCall || point == FaultPoint::kServeStream ||
          point == FaultPoint::kAnswer || point == FaultPoint::kCall;
 }
 
@@ -85,23 +87,40 @@ bool FaultPoints::is_set(uint64_t number) const {
   return std::ranges::any_of(faults_, [&](const Listed& each) { return each.number == number; });
 }
 
-asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail,
-                                                std::source_location where) {
+bool can_only_be_lost(FaultPoint point) {
+  return point == FaultPoint::kWake || point == FaultPoint::kRelease || point == FaultPoint::kComplete ||
+         point == FaultPoint::kDeadlock;
+}
+
+FaultPoints::~FaultPoints() {
+  for (const Lost& lost : lost_)
+    if (lost.timer != TimerId::kNone) clock_.cancel(lost.timer);
+}
+
+std::vector<std::pair<uint64_t, Fault>> FaultPoints::meet(FaultPoint point, std::string_view detail,
+                                                          const Met& met) {
   ++passes_[static_cast<size_t>(point)];
   if (has_method(point)) {
     const std::pair place{point, std::string(detail)};
     if (methods_.size() < kMaxMethods || methods_.contains(place)) ++methods_[place];
   }
-  FaultOutcome outcome;
   std::vector<std::pair<uint64_t, Fault>> now;
   for (Listed& each : faults_) {
     if (each.fault.point != point || detail.find(each.fault.detail) == std::string_view::npos) continue;
     if (each.passed++ < each.fault.skip) continue;
     if (each.fault.times != 0 && each.happened >= each.fault.times) continue;
-    const Site* const runs = TurnPlace::here().site();
-    if (++each.happened == 1) each.first = {where, runs != nullptr ? runs->name : std::string_view()};
+    if (++each.happened == 1) each.first = met;
     now.emplace_back(each.number, each.fault);
   }
+  return now;
+}
+
+asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_view detail,
+                                                std::source_location where) {
+  // Of a deadlock, each of those in the circle is as much to blame as the others.
+  const Site* const runs = point == FaultPoint::kDeadlock ? nullptr : TurnPlace::here().site();
+  const auto now = meet(point, detail, {where, runs != nullptr ? runs->name : std::string_view()});
+  FaultOutcome outcome;
   for (const auto& [number, fault] : now) {
     FaultOutcome one = co_await happen(number, fault);
     if (outcome.status.ok()) outcome.status = std::move(one.status);
@@ -110,6 +129,26 @@ asio::awaitable<FaultOutcome> FaultPoints::pass(FaultPoint point, std::string_vi
     outcome.repeat |= one.repeat;
   }
   co_return outcome;
+}
+
+bool FaultPoints::loses(const Deed& deed, const std::function<void()>& carry_out,
+                        std::source_location where) {
+  const auto now = meet(deed.point, deed.name, {where, deed.region});
+  if (now.empty()) return false;
+  const auto& [number, fault] = now.front();
+  const auto lost = lost_.insert(lost_.end(), {.fault = number, .deed = carry_out});
+  if (fault.action == FaultAction::kDelay)
+    lost->timer = clock_.call_at(clock_.now() + fault.delay, [this, lost] {
+      lost->timer = TimerId::kNone;
+      make_up(lost);
+    });
+  return true;
+}
+
+void FaultPoints::make_up(std::list<Lost>::iterator lost) {
+  if (lost->timer != TimerId::kNone) clock_.cancel(lost->timer);
+  asio::post(executor_, std::move(lost->deed));
+  lost_.erase(lost);
 }
 
 asio::awaitable<FaultOutcome> FaultPoints::happen(uint64_t number, Fault fault) {
@@ -155,6 +194,8 @@ Result<uint64_t> FaultPoints::set(Fault fault) {
 Status FaultPoints::remove(uint64_t number) {
   if (std::erase_if(faults_, [&](const Listed& each) { return each.number == number; }) == 0)
     return {Code::kNotFound, fmt::format("there is no fault {}", number)};
+  for (auto lost = lost_.begin(); lost != lost_.end();)
+    if (const auto here = lost++; here->fault == number) make_up(here);
   changed_.notify_all();
   return {};
 }
@@ -162,6 +203,8 @@ Status FaultPoints::remove(uint64_t number) {
 void FaultPoints::clear() {
   faults_.clear();
   leaked_.clear();
+  while (!lost_.empty())
+    make_up(lost_.begin());
   changed_.notify_all();
 }
 

@@ -43,6 +43,10 @@ enum class FaultPoint : uint8_t {
   kRebuild,      ///< a repair site puts a slice in its place
   kStartRepair,  ///< a repair manager, before it sends a repair out
   kHeartbeat,
+  kWake,     ///< somebody who waits is woken; detail: "record"
+  kRelease,  ///< what others wait for is given back; detail: "buffer", "claim", "repair slots"
+  kComplete,  ///< somebody gets what was promised; detail: "record", "disk call", "rebuilt", "repair", "commit"
+  kDeadlock,  ///< two coroutines wait for each other; detail: "read", of the one that reads and the one that sends
   kCount
 };
 
@@ -63,6 +67,9 @@ std::string_view name_of(FaultPoint point);
 std::string_view name_of(FaultAction action);
 Result<FaultPoint> fault_point_of(std::string_view name);
 Result<FaultAction> fault_action_of(std::string_view name);
+
+/// What is done at the place can only be lost (kHang) or come late (kDelay): nobody has a message in the hands there.
+bool can_only_be_lost(FaultPoint point);
 
 struct Fault {
   FaultPoint point{};
@@ -90,12 +97,30 @@ class FaultPoints {
   /// `keep_busy`: keeps the thread from doing anything else for so long, where a loop cannot, as in the simulator.
   using KeepBusy = std::function<asio::awaitable<void>(Duration)>;
   FaultPoints(asio::any_io_executor executor, Clock& clock, KeepBusy keep_busy = {})
-      : clock_(clock), keep_busy_(std::move(keep_busy)), changed_(executor, clock) {}
+      : executor_(executor), clock_(clock), keep_busy_(std::move(keep_busy)), changed_(executor, clock) {}
+  ~FaultPoints();
+
+  /// Where in the code a fault did something: what whoever looks for it has to name.
+  struct Met {
+    std::source_location where;
+    /// The region of code that ran, or that waits for what was lost; empty: none has a name.
+    std::string_view region;
+  };
 
   /// False: pass() would do nothing.
   bool armed() const { return !faults_.empty(); }
   asio::awaitable<FaultOutcome> pass(FaultPoint point, std::string_view detail = {},
                                      std::source_location where = std::source_location::current());
+
+  /// What is done for others who wait. The region is theirs; empty: it may be one of several.
+  struct Deed {
+    FaultPoint point{};
+    std::string_view name;
+    std::string_view region = {};
+  };
+  /// True: a fault loses the deed, and the caller goes on without it. It is carried out, posted, when the fault is
+  /// removed, or after its delay; REQUIRES: until then what `carry_out` refers to lives. False: the caller does it.
+  bool loses(const Deed& deed, const std::function<void()>& carry_out, std::source_location where);
 
   /// The number by which it is removed. kLimitExceeded: there are too many.
   Result<uint64_t> set(Fault fault);
@@ -103,11 +128,6 @@ class FaultPoints {
   Status remove(uint64_t number);
   void clear();
 
-  /// Where in the code a fault did something: what whoever looks for it has to name.
-  struct Met {
-    std::source_location where;
-    std::string_view region;  ///< the region of code that ran; empty: none has a name
-  };
   struct Listed {
     uint64_t number = 0;
     Fault fault;
@@ -125,15 +145,26 @@ class FaultPoints {
   const std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)>& passes() const { return passes_; }
 
  private:
+  /// A deed that was lost.
+  struct Lost {
+    uint64_t fault = 0;
+    std::function<void()> deed;
+    TimerId timer = TimerId::kNone;  ///< none: until the fault is removed
+  };
+  /// Counts that somebody came by, and returns the faults that happen to him.
+  std::vector<std::pair<uint64_t, Fault>> meet(FaultPoint point, std::string_view detail, const Met& met);
+  void make_up(std::list<Lost>::iterator lost);
   asio::awaitable<FaultOutcome> happen(uint64_t number, Fault fault);
   bool is_set(uint64_t number) const;
 
+  const asio::any_io_executor executor_;
   Clock& clock_;
   const KeepBusy keep_busy_;
   std::list<Listed> faults_;
   std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)> passes_{};
   std::map<std::pair<FaultPoint, std::string>, uint64_t, std::less<>> methods_;
   std::vector<std::unique_ptr<char[]>> leaked_;
+  std::list<Lost> lost_;
   uint64_t next_ = 1;
   Event changed_;
 };
@@ -149,6 +180,16 @@ inline bool is_armed([[maybe_unused]] const FaultPoints* faults) {
 #else
   return false;
 #endif
+}
+
+/// Wakes, releases or answers somebody, unless a fault loses that.
+template <class CarryOut>
+void do_or_lose(FaultPoints* faults, const FaultPoints::Deed& deed, CarryOut carry_out,
+                std::source_location where = std::source_location::current()) {
+  if (is_armed(faults)) [[unlikely]] {
+    if (faults->loses(deed, carry_out, where)) return;
+  }
+  carry_out();
 }
 
 }  // namespace kintsugi::runtime

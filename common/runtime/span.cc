@@ -1,5 +1,7 @@
 #include "common/runtime/span.h"
 
+#include <fmt/format.h>
+
 namespace kintsugi::runtime {
 
 void Span::begin(const Context& parent, const Site& site, const Options& options,
@@ -18,19 +20,33 @@ void Span::begin(const Context& parent, const Site& site, const Options& options
   event_.outputs = {};
   event_.input_count = event_.output_mask = 0;
   event_.code = Code::kOk;
-  const TraceRecorder::Opened opened =
-      recorder.open(parent.live, {.site = &site,
-                                  .where = where,
-                                  .kind = options.kind,
-                                  .trace_id = event_.trace_id,
-                                  .span_id = event_.span_id,
-                                  .parent_span_id = event_.parent_span_id,
-                                  .path = event_.path,
-                                  .task = options.task,
-                                  .background = options.background,
-                                  .wait = options.wait,
-                                  .target = options.target,
-                                  .target_span = options.wait == WaitKind::kNone ? 0 : event_.span_id});
+  const bool begins = options.often && parent.live.slot == 0;
+  if (begins || (recorder.is_light(parent.live) && !options.task && options.wait == WaitKind::kNone &&
+                 options.kind != RegionKind::kFree)) {
+    const TraceRecorder::Opened light =
+        recorder.open_lightly(parent.live, event_, where, options.kind, begins);
+    context_.live = light.region;
+    event_.entered = light.entered;
+    if (light.region.slot != 0) return;
+  }
+  open(parent, options, where);
+}
+
+void Span::open(const Context& parent, const Options& options, std::source_location where) {
+  const TraceRecorder::Opened opened = context_.recorder->open(
+      parent.live, {.site = event_.site,
+                    .where = where,
+                    .kind = options.kind,
+                    .trace_id = event_.trace_id,
+                    .span_id = event_.span_id,
+                    .parent_span_id = event_.parent_span_id,
+                    .path = event_.path,
+                    .task = options.task,
+                    .background = options.background,
+                    .often = options.often,
+                    .wait = options.wait,
+                    .target = options.target,
+                    .target_span = options.wait == WaitKind::kNone ? 0 : event_.span_id});
   context_.live = opened.region;
   event_.entered = opened.entered;
 }
@@ -57,6 +73,10 @@ uint64_t peer_target(const Context& context, const Endpoint& peer) {
 
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method) {
   if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->complain(id, method);
+}
+
+uint64_t process_target(const Context& context, uint64_t process) {
+  return process == 0 ? 0 : named_target(context, fmt::format("{}{:x}", kProcessTarget, process), false);
 }
 
 uint64_t named_target(const Context& context, std::string_view name, bool device) {

@@ -34,6 +34,7 @@ class Span {
     RegionKind kind = RegionKind::kModule;
     bool task = false;        ///< the span begins a task of its own
     bool background = false;  ///< the span begins a task that nobody's operation waits for
+    bool often = false;       ///< see Opening
     WaitKind wait = WaitKind::kNone;
     uint64_t target = 0;  ///< what the wait is for; its target_span is this span
   };
@@ -69,6 +70,7 @@ class Span {
 
  private:
   void begin(const Context& parent, const Site& site, const Options& options, std::source_location where);
+  void open(const Context& parent, const Options& options, std::source_location where);
   void end();
 
   Context context_;
@@ -115,6 +117,8 @@ uint64_t peer_target(const Context& context, const Endpoint& peer);
 /// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the
 /// cluster counts them.
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
+/// The id of a process as what has the resource that is waited for: its TraceRecorder::process(). 0: it is not known.
+uint64_t process_target(const Context& context, uint64_t process);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);
 

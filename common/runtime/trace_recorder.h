@@ -31,13 +31,15 @@ enum class WaitKind : uint8_t {
   kUpstream = 4,
   kJoin = 5,      ///< its own children: target_span = its own span; need = how many of them, 0 = all
   kSibling = 6,   ///< another task of this process: target_span
-  kResource = 7,  ///< slots, buffers, a lock with several holders
+  kResource = 7,  ///< slots, buffers, a lock; target: what it is, or which process has it
   kDisk = 8,      ///< a device
   kStore = 9,     ///< the thread of the key-value store
   kTimer = 10,    ///< sleeps on purpose
   kIdle = 11,     ///< waits for work to come: never stuck
 };
 inline constexpr size_t kWaitKinds = 12;
+/// How the name of a target begins that is a process which has a resource; its id follows, hexadecimal.
+inline constexpr std::string_view kProcessTarget = "process ";
 
 enum class RegionKind : uint8_t { kFree = 0, kModule, kWait, kCompute };
 
@@ -65,6 +67,9 @@ struct Opening {
   uint64_t trace_id = 0, span_id = 0, parent_span_id = 0, path = 0;
   bool task = false;  ///< begins a task of its own; else it lies on the task of its parent
   bool background = false;
+  /// The task is one of very many alike. While none of them waits, most are only counted; whatever fails or takes a
+  /// millisecond is recorded.
+  bool often = false;
   WaitKind wait = WaitKind::kNone;
   uint8_t need = 0;
   uint64_t target = 0, target_span = 0;
@@ -75,7 +80,7 @@ struct Opening {
 /// Keeps records of work: sight::Recorder is one. One thread, the loop's, is recorded by all functions but new_id().
 class TraceRecorder {
  public:
-  explicit TraceRecorder(uint64_t seed) : seed_(mix_bits(seed)) {}
+  explicit TraceRecorder(uint64_t seed) : seed_(mix_bits(seed)), process_(mix_bits(~seed) | 1) {}
   TraceRecorder(const TraceRecorder&) = delete;
   TraceRecorder& operator=(const TraceRecorder&) = delete;
 
@@ -85,6 +90,10 @@ class TraceRecorder {
   };
   /// A region begins below what is open as `parent`. REQUIRES: the opening has a site.
   virtual Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) = 0;
+  /// A region of a task that is recorded lightly begins: its first one (`begins`; see Opening::often), or one on top of
+  /// `parent`, which is_light(). The event has all but times and outcome. Slot 0: nothing was done, use open().
+  virtual Opened open_lightly(runtime::LiveHandle parent, const runtime::SpanEvent& event,
+                              std::source_location where, runtime::RegionKind kind, bool begins) = 0;
   /// The region ends: gives the event its durations and keeps it. `region` may be stale, or none.
   virtual void close(runtime::LiveHandle region, uint64_t parent_path, runtime::SpanEvent& event) = 0;
   /// A wait begins in the task that is open in `context`; without one nothing is opened.
@@ -102,6 +111,12 @@ class TraceRecorder {
   /// A message of that target was damaged, missing, or came twice. `method` is the number of its RPC method.
   virtual void complain(uint64_t target, uint16_t method) = 0;
 
+  /// The id of this process in its reports to the monitor; never 0.
+  uint64_t process() const { return process_; }
+  /// True if the region may be one of a task that is recorded lightly. Any thread may call it.
+  bool is_light(runtime::LiveHandle region) const {
+    return region.slot != 0 && region.slot == light_.load(std::memory_order_relaxed);
+  }
   /// Consecutive counters become well spread ids that never repeat. Any thread may call it.
   uint64_t new_id() {
     const uint64_t id = mix_bits(seed_ + ids_.fetch_add(1, std::memory_order_relaxed));
@@ -110,10 +125,12 @@ class TraceRecorder {
 
  protected:
   ~TraceRecorder() = default;
+  void set_light(uint32_t slot) { light_.store(slot, std::memory_order_relaxed); }
 
  private:
-  const uint64_t seed_;
+  const uint64_t seed_, process_;
   std::atomic<uint64_t> ids_{0};
+  std::atomic<uint32_t> light_{0};  ///< slot of the innermost region that is open lightly, if any is
 };
 
 }  // namespace kintsugi

@@ -82,7 +82,7 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
     if (request.inode() == 0) all.path(request.path(), request.session());
     if (request.inode() != 0) all.inode(InodeId{request.inode()}, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   const Status read = read_extents(request, response);
   for (const ServerId server : cluster_.slow.list())
     response.add_slow_servers(server.value);
@@ -157,7 +157,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
 asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,
                                                  proto::CommitFileResponse& response) {
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
     co_return module.finish(co_await store_.finish_read(module.context()));

@@ -89,7 +89,7 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
     found = find(request, response);
     if (found.ok()) all.inode(InodeId{response.attributes().inode()}, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (found.ok() || found.code() == Code::kNotFound)
     clients_.promises.made(request.session(), parent, Promises::kNames);
   if (found.ok()) clients_.promises.made(request.session(), InodeId{response.attributes().inode()});
@@ -101,7 +101,7 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   sight::Module module{context, kGet};
   const InodeId id{request.inode()};
   if (!clients_.leases.settled(id, request.session())) {
-    const Status settled = co_await clients_.leases.settle(id, request.session());
+    const Status settled = co_await clients_.leases.settle(module.context(), id, request.session());
     if (!settled.ok()) co_return module.finish(settled);
   }
   const Status found = numbered(attributes_of(id, response), request.inode());
@@ -121,9 +121,9 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
-asio::awaitable<Status> InodeService::settle(InodeId file, uint64_t session, Cuts* cuts) {
+asio::awaitable<Status> InodeService::settle(Context context, InodeId file, uint64_t session, Cuts* cuts) {
   for (int round = 0; round < Settling::kMaxRounds; ++round) {
-    KINTSUGI_CO_TRY(co_await clients_.leases.settle(file, session));
+    KINTSUGI_CO_TRY(co_await clients_.leases.settle(context, file, session));
     if (cuts == nullptr || (cuts->is_looked_through() && !cuts->is_outdated(store_.kv))) co_return Status{};
     cuts->start_again();
     // Others have turns meanwhile, and may be given the lease: so it is settled again.
@@ -154,7 +154,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
   const uint64_t session = request.change().session();
-  Status status = co_await clients_.leases.settle(id, session);
+  Status status = co_await clients_.leases.settle(module.context(), id, session);
   if (status.ok()) status = clients_.leases.check(id, session);
   const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
@@ -162,7 +162,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     Cuts cuts(id, request.size());
     const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
-      status = co_await settle(id, session, cut ? &cuts : nullptr);
+      status = co_await settle(module.context(), id, session, cut ? &cuts : nullptr);
       if (is_over(store_.kv, request.change())) break;
       if (!first && store_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
@@ -181,8 +181,8 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
                                            InodeResponse& response) {
   sight::Module module{context, kMake};
-  KINTSUGI_CO_TRY(
-      module.finish(co_await clients_.leases.settle(InodeId{request.parent()}, request.change().session())));
+  KINTSUGI_CO_TRY(module.finish(co_await clients_.leases.settle(module.context(), InodeId{request.parent()},
+                                                                request.change().session())));
   std::optional<InodeId> made = carried_out(store_.kv, request.change());
   if (!made) {
     Transaction transaction(store_.kv);
@@ -245,7 +245,7 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     all.inode(parent, request.change().session());
     all.into_quota(id, parent);
   };
-  Status status = co_await names_.settling.until_none(unsettled);
+  Status status = co_await names_.settling.until_none(module.context(), unsettled);
   const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(store_.kv);
@@ -270,7 +270,7 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   const auto unsettled = [&](Unsettled& all) {
     all.name(InodeId{request.parent()}, request.name(), request.change().session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);
@@ -296,7 +296,7 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
     all.into_quota(from, request.name(), to);
     if (request.exchange()) all.into_quota(to, request.to_name(), from);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);
@@ -329,7 +329,7 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     listed = list_page();
     if (listed.ok() && !request.names_only()) all.entries(response, request.session());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (listed.ok() && !request.names_only()) {
     clients_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
     for (const proto::DirectoryEntry& entry : response.entries())
@@ -355,8 +355,8 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
                                                 Empty&) {
   sight::Module module{context, kSetXattr};
-  KINTSUGI_CO_TRY(
-      module.finish(co_await clients_.leases.settle(InodeId{request.inode()}, request.change().session())));
+  KINTSUGI_CO_TRY(module.finish(co_await clients_.leases.settle(module.context(), InodeId{request.inode()},
+                                                                request.change().session())));
   if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);

@@ -48,7 +48,7 @@ class InodeService {
   }
   /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is
   /// to be cut off.
-  asio::awaitable<Status> settle(InodeId file, uint64_t session, Cuts* cuts);
+  asio::awaitable<Status> settle(Context context, InodeId file, uint64_t session, Cuts* cuts);
   /// Sets the attributes, but this size. Not the `last` step: the change is not carried out yet.
   asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,
                                       uint64_t size, bool last);

@@ -54,8 +54,10 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);
-    const Status committed = module.finish(co_await kv.commit(transaction.take()));
-    if (!committed.ok()) co_return committed;
+    const Status committed = co_await kv.commit(transaction.take());
+    // Here as if the store had never said that it is durable.
+    KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kComplete, "commit");
+    KINTSUGI_CO_TRY(module.finish(committed));
   }
   cluster_.garbage.wake_all_of(freed);
   for (const auto& [id, stripe] : freed) {

@@ -56,7 +56,7 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
   sight::Module module{context, kStat};
   // What clients with open files keep back of it is written out first.
   const auto unsettled = [&](Unsettled& all) { all.path(request.path(), 0); };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   const Result<Place> place = names_.places.at(request.path());
   Status found = names_.places.check_parent(Caller::from(request.caller()), request.path(), kMayExecute);
   if (found.ok())
@@ -90,7 +90,7 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
     listed = list_path(request, response);
     if (listed.ok()) all.entries(response, 0);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   module.output(0, response.entries_size());
   co_return module.finish(co_await store_.finish_read(module.context(), listed));
 }
@@ -98,7 +98,7 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   // It may have been carried out while this one waited.
   if (request_carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
@@ -135,21 +135,22 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
   co_return Status{};
 }
 
-asio::awaitable<Status> NamespaceService::settle_and_check(const proto::RemoveRequest& request) {
-  KINTSUGI_CO_TRY(co_await names_.settling.directories_of(request.path()));
+asio::awaitable<Status> NamespaceService::settle_and_check(Context context,
+                                                           const proto::RemoveRequest& request) {
+  KINTSUGI_CO_TRY(co_await names_.settling.directories_of(context, request.path()));
   if (!request.recursive() || Caller::from(request.caller()).is_root()) co_return Status{};
   // Who may not remove it takes no lease away.
   KINTSUGI_CO_TRY(co_await check_tree(request));
   // Others may keep back directories that this user may not empty: what is kept back has to come first, and nothing more is meanwhile.
   const Leases::Pause pause(clients_.leases);
-  KINTSUGI_CO_TRY(co_await names_.settling.below(request.path()));
+  KINTSUGI_CO_TRY(co_await names_.settling.below(context, request.path()));
   co_return co_await check_tree(request);
 }
 
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(request)));
+  KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(module.context(), request)));
   // It may have been carried out while this one waited.
   if (request_carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
@@ -173,7 +174,7 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
     all.directories_of(request.to());
     all.into_quota(request.from(), request.to());
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   // It may have been carried out while this one waited.
   if (request_carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
@@ -196,7 +197,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
   sight::Module module{context, kSetPolicy};
   KINTSUGI_CO_TRY(module.finish(names_.places.check_owner(Caller::from(request.caller()), request.path())));
   // Who makes files under the lease of a directory was told of its policy.
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(module.context(), request.path())));
   Transaction transaction(store_.kv);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);
@@ -227,7 +228,7 @@ asio::awaitable<Status> NamespaceService::list_policies(Context context, const E
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   KINTSUGI_CO_TRY(
       module.finish(names_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead)));
   const Result<Place> place = names_.places.at(request.path());

@@ -28,7 +28,7 @@ class NamespaceService {
   asio::awaitable<Status> check_tree(const proto::RemoveRequest& request);
   /// The same, and nobody keeps anything back of the directories of the path, nor, of what a caller who is not root removes, below it.
   /// kUnavailable.
-  asio::awaitable<Status> settle_and_check(const proto::RemoveRequest& request);
+  asio::awaitable<Status> settle_and_check(Context context, const proto::RemoveRequest& request);
   asio::awaitable<Status> make_directory(Context context, const proto::MakeDirectoryRequest& request,
                                          Empty& response);
   asio::awaitable<Status> remove(Context context, const proto::RemoveRequest& request, Empty& response);

@@ -25,7 +25,7 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
   sight::Module module{context, kSetQuota};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   // Leases are of what no quota holds.
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(module.context(), request.path())));
   Transaction transaction(store_.kv);
   std::optional<uint64_t> max_bytes, max_files;
   if (request.has_max_bytes()) max_bytes = request.max_bytes();

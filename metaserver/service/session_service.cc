@@ -100,7 +100,8 @@ asio::awaitable<Status> SessionService::lock(Context context, const proto::LockR
   // While another session has the lease, it has locks that are not known here.
   Status taken = may_ask_for_lock(request);
   if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
-    taken = co_await clients_.leases.settle(InodeId{request.inode()}, request.lock().session());
+    taken =
+        co_await clients_.leases.settle(module.context(), InodeId{request.inode()}, request.lock().session());
   // The session may have ended while others were waited for.
   if (taken.ok()) taken = may_ask_for_lock(request);
   if (taken.ok()) taken = take_lock(request, response);

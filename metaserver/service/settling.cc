@@ -69,9 +69,9 @@ void Unsettled::into_quota(std::string_view from, std::string_view to) {
   if (from_parent && to_parent) into_quota(*from_parent, from_path->names.back(), *to_parent);
 }
 
-asio::awaitable<Status> Settling::directories_of(std::string path) {
+asio::awaitable<Status> Settling::directories_of(Context context, std::string path) {
   const auto find = [&](Unsettled& unsettled) { unsettled.directories_of(path); };
-  co_return co_await until_none(find);
+  co_return co_await until_none(context, find);
 }
 
 asio::awaitable<std::vector<InodeId>> Settling::leased_below(InodeId directory) const {
@@ -85,17 +85,17 @@ asio::awaitable<std::vector<InodeId>> Settling::leased_below(InodeId directory) 
   }
 }
 
-asio::awaitable<Status> Settling::below(std::string path) {
+asio::awaitable<Status> Settling::below(Context context, std::string path) {
   const Leases::Pause pause(leases_);
   for (int round = 0; round < kMaxRounds; ++round) {
-    KINTSUGI_CO_TRY(co_await directories_of(path));
+    KINTSUGI_CO_TRY(co_await directories_of(context, path));
     const Result<Path> names = Path::parse(path);
     if (!names) co_return Status{};
     const Result<Entry> directory = walk(reader_, names->names);
     if (!directory) co_return Status{};  // whoever follows the path says so
     std::vector<InodeId> leased = co_await leased_below(directory->id);
     if (leased.empty()) co_return Status{};
-    KINTSUGI_CO_TRY(co_await leases_.settle(leased, 0, Leases::Patience::kTenSeconds));
+    KINTSUGI_CO_TRY(co_await leases_.settle(context, leased, 0, Leases::Patience::kTenSeconds));
   }
   co_return Status{Code::kUnavailable, path + " is in use by other clients"};
 }

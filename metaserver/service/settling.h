@@ -68,7 +68,7 @@ class Settling {
 
   /// Returns once `find(Unsettled&)` finds nothing. kUnavailable.
   template <class Find>
-  asio::awaitable<Status> until_none(const Find& find) {
+  asio::awaitable<Status> until_none(Context context, const Find& find) {
     for (int round = 0;; ++round) {
       Unsettled unsettled(reader_, leases_);
       find(unsettled);
@@ -77,14 +77,14 @@ class Settling {
       if (round == kMaxRounds)
         co_return Status{Code::kUnavailable,
                          fmt::format("inode {} is in use by other clients", wanted.front().inode)};
-      KINTSUGI_CO_TRY(co_await leases_.settle(std::move(wanted)));
+      KINTSUGI_CO_TRY(co_await leases_.settle(context, std::move(wanted)));
     }
   }
   /// Nobody keeps anything back of the directories of the path, nor of the one that it leads to.
-  asio::awaitable<Status> directories_of(std::string path);
+  asio::awaitable<Status> directories_of(Context context, std::string path);
   /// Nobody keeps back anything of what lies below the directory and was closed before. Who is asked to give something back and
   /// does not within Leases::kTakeOver has lost it.
-  asio::awaitable<Status> below(std::string path);
+  asio::awaitable<Status> below(Context context, std::string path);
 
   /// The transaction is about to be committed: whoever walks the tree meanwhile has to know of what it moves.
   void follow(const Transaction& transaction) { moves_ += transaction.moved ? 1 : 0; }

@@ -25,7 +25,7 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
                                           proto::Empty&) {
   sight::Module module{context, kSet};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   Transaction transaction(store_.kv);
   const Status set = names_.trash.set(transaction, names_.inodes, request.path(), request.retention_ns());
   // One more directory is not worth to be refused over a quota.
@@ -54,7 +54,7 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
     if (!all.empty()) return;
     if (const auto into = names_.trash.destination(store_.kv, request)) all.inode(*into, 0);
   };
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(unsettled)));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   // It may have been carried out while this one waited. Where the entry was before is not known any more.
   if (request_carried_out(store_.kv, request.change())) {
     response.set_path(request.to());

@@ -102,7 +102,7 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
     response.add_more();
   for (WriteSteps steps(request); !steps.done();) {
     const InodeId inode{steps.inode()};
-    KINTSUGI_CO_TRY(co_await clients_.leases.settle(inode, request.change().session()));
+    KINTSUGI_CO_TRY(co_await clients_.leases.settle(context, inode, request.change().session()));
     if (is_over(store_.kv, request.change())) break;
     if (store_.runtime.clock.now() >= context.deadline)
       co_return Status{Code::kDeadlineExceeded, "only the first part is written"};
@@ -184,7 +184,8 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
   if (request.replaced().empty()) files.push_back(id);
   for (const proto::FileExtents& file : request.more())
     files.emplace_back(file.inode());
-  Status status = co_await clients_.leases.settle(std::move(files), request.change().session());
+  Status status =
+      co_await clients_.leases.settle(module.context(), std::move(files), request.change().session());
   if (!status.ok()) co_return module.finish(status);
   if (carried_out(store_.kv, request.change()))
     co_return module.finish(co_await answer_repeated(module.context(), request, response));
@@ -284,7 +285,8 @@ asio::awaitable<Status> WriteService::copy_extents(Context context, const proto:
                                                    proto::CopyExtentsResponse& response) {
   sight::Module module{context, kCopyExtents, {double(request.length())}};
   const std::vector<InodeId> both{InodeId{request.from()}, InodeId{request.to()}};
-  KINTSUGI_CO_TRY(module.finish(co_await clients_.leases.settle(both, request.change().session())));
+  KINTSUGI_CO_TRY(
+      module.finish(co_await clients_.leases.settle(module.context(), both, request.change().session())));
   // Others may have written there since, and how much it would be now is another question. What is noted of a copy is its length.
   if (const auto length = carried_out(store_.kv, request.change())) {
     const auto to = Reader(store_.kv).get_message<proto::StoredInode>(keys::inode(InodeId{request.to()}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
 
@@ -130,18 +131,21 @@ InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
   return {};
 }
 
-asio::awaitable<Status> Leases::settle(std::vector<Wanted> wanted, Patience patience) {
+asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> wanted, Patience patience) {
   const TimePoint give_up = clock_.now() + kWait;
+  std::optional<sight::Wait> wait;
   while (!wanted.empty()) {
     const TimePoint now = clock_.now();
     InodeId unsettled = first_untold(wanted);
     TimePoint look_again = std::min(give_up, now + kTellAgain);
     bool revoked = false;
+    uint64_t keeper = 0;  // the process that has one of the leases, if it is known
     for (const auto [inode, by] : wanted) {
       const auto found = leases_.find(inode);
       if (found == leases_.end() || found->second.session == by) continue;
       unsettled = inode;
       recall(inode, found->second);
+      keeper = sessions_.find(found->second.session)->process;
       const TimePoint until = revoked_at(found->second, patience);
       look_again = std::min(look_again, until);
       if (until > now) continue;
@@ -153,6 +157,10 @@ asio::awaitable<Status> Leases::settle(std::vector<Wanted> wanted, Patience pati
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
                        fmt::format("inode {} is being written out by another client", unsettled)};
+    // One wait for all rounds: in each the owner is only told again.
+    if (!wait)
+      wait.emplace(context, sight::WaitKind::kResource, runtime::process_target(context, keeper), 0, 0,
+                   std::source_location::current());
     (void)co_await settled_.wait_until(look_again);
   }
   co_return Status{};

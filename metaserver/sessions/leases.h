@@ -95,17 +95,18 @@ class Leases {
   };
   /// Returns once nobody else keeps anything back of any of these inodes, all at the same moment. The owners of their leases are asked
   /// at once. kUnavailable: somebody still does after kWait. Inodes that names lead to are settled by Settling, which looks anew.
-  asio::awaitable<Status> settle(std::vector<Wanted> wanted, Patience patience = Patience::kWhileItSpeaks);
-  asio::awaitable<Status> settle(const std::vector<InodeId>& inodes, uint64_t session,
+  asio::awaitable<Status> settle(Context context, std::vector<Wanted> wanted,
+                                 Patience patience = Patience::kWhileItSpeaks);
+  asio::awaitable<Status> settle(Context context, const std::vector<InodeId>& inodes, uint64_t session,
                                  Patience patience = Patience::kWhileItSpeaks) {
     std::vector<Wanted> wanted;
     wanted.reserve(inodes.size());
     for (const InodeId inode : inodes)
       wanted.push_back({inode, session});
-    return settle(std::move(wanted), patience);
+    return settle(context, std::move(wanted), patience);
   }
-  asio::awaitable<Status> settle(InodeId inode, uint64_t session) {
-    return settle(std::vector<Wanted>{{inode, session}});
+  asio::awaitable<Status> settle(Context context, InodeId inode, uint64_t session) {
+    return settle(context, std::vector<Wanted>{{inode, session}});
   }
   /// How far leased() came.
   struct Cursor {

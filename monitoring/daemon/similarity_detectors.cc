@@ -50,6 +50,9 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
     if (peer == at.end()) continue;
     if (!verdict.server().empty()) {
       verdict.set_peer(peer->second->display());
+      if (verdict.kind() != proto::Verdict::SLOW) continue;
+      verdict.set_region("its link to " + verdict.peer());
+      verdict.clear_peer();
       continue;
     }
     verdict.set_server(peer->second->display());

@@ -10,7 +10,7 @@ void UnreachedWatch::look(const std::vector<Checks>& checks, const std::map<std:
                           TimePoint now) {
   take(checks, now);
   forget(peers, now);
-  std::map<std::string, Alarm> alarms = sum(cut_off_callers());
+  std::map<std::string, Alarm> alarms = sum(cut_off_callers(), now);
   std::erase_if(alarms, [&](const auto& one) { return !is_alarm(one.second, alarms_.contains(one.first)); });
   for (auto& [peer, alarm] : alarms) {
     const auto before = alarms_.find(peer);
@@ -75,7 +75,8 @@ std::set<uint64_t> UnreachedWatch::cut_off_callers() const {
   return cut_off;
 }
 
-std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<uint64_t>& without) const {
+std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<uint64_t>& without,
+                                                                 TimePoint now) const {
   std::map<std::string, Alarm> alarms;
   for (const Event& event : events_) {
     if (without.contains(event.process)) continue;
@@ -85,7 +86,10 @@ std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<
       continue;
     }
     ++alarm.checks;
+    const bool is_recent = now - event.at <= settings_.lately;
+    alarm.checks_lately += is_recent ? 1 : 0;
     if (!event.failed()) continue;
+    alarm.failed_lately += is_recent ? 1 : 0;
     ++alarm.failed;
     alarm.unconnected += event.outcome == proto::SightCheck::UNCONNECTED ? 1 : 0;
     alarm.callers.insert(event.caller);
@@ -98,9 +102,14 @@ bool UnreachedWatch::is_alarm(const Alarm& alarm, bool before) const {
   // Checks by which it answers all the others outweigh what commands say.
   const bool commands_agree =
       alarm.commands.size() >= settings_.commands && (alarm.checks == 0 || share >= settings_.clear);
-  if (before || commands_agree) return commands_agree || (alarm.failed > 0 && share >= settings_.clear);
+  // What failed while it was down, or heard nothing, says nothing of now.
+  const bool is_well = alarm.checks_lately >= settings_.well && alarm.failed_lately == 0;
+  if (before || commands_agree)
+    return commands_agree || (alarm.failed > 0 && share >= settings_.clear && !is_well);
   return alarm.failed >= settings_.failed && alarm.callers.size() >= settings_.callers &&
-         share >= settings_.share;
+         share >= settings_.share && alarm.failed_lately > 0 &&
+         static_cast<double>(alarm.failed_lately) >=
+             settings_.share * static_cast<double>(alarm.checks_lately);
 }
 
 std::vector<proto::Verdict> UnreachedWatch::alarms(TimePoint now) const {

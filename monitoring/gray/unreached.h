@@ -19,7 +19,9 @@ struct UnreachedSettings {
   Duration over = std::chrono::seconds(40);  ///< checks of so much time count
   uint64_t failed = 3;                       ///< checks that must have failed,
   size_t callers = 2;                        ///< of so many callers,
-  double share = 0.6;                        ///< and so many of all
+  double share = 0.6;                        ///< and so many of all, and of those of the time `lately`
+  Duration lately = std::chrono::seconds(10);
+  uint64_t well = 3;  ///< with so many checks lately, all of which it answered, it is reached again
   double clear = 0.3;
   size_t sure_callers = 3;  ///< with so many, and share_sure of all failed, it is certain
   double share_sure = 0.85;
@@ -78,6 +80,7 @@ class UnreachedWatch {
   struct Alarm {
     TimePoint since{};
     uint64_t checks = 0, failed = 0, unconnected = 0;
+    uint64_t checks_lately = 0, failed_lately = 0;
     std::set<std::string> callers;   ///< whose checks failed
     std::set<std::string> commands;  ///< that gave up
     double share() const {
@@ -93,7 +96,7 @@ class UnreachedWatch {
   /// Callers that did not reach most of those whom they asked: it may be their own network.
   std::set<uint64_t> cut_off_callers() const;
   /// By address, without what these callers found.
-  std::map<std::string, Alarm> sum(const std::set<uint64_t>& without) const;
+  std::map<std::string, Alarm> sum(const std::set<uint64_t>& without, TimePoint now) const;
   bool is_alarm(const Alarm& alarm, bool before) const;
 
   UnreachedSettings settings_;

@@ -2,6 +2,7 @@
 
 #include "common/base/assert.h"
 #include "common/runtime/turn_place.h"
+#include "monitoring/sight/wait_kinds.h"
 
 namespace kintsugi::sight {
 
@@ -13,14 +14,6 @@ using runtime::TurnPlace;
 
 /// The role of what nobody marked as a task and has no name.
 constexpr Site kUnmarked{"unmarked"};
-
-bool is_request(WaitKind wait) {
-  return wait == WaitKind::kCall || wait == WaitKind::kDisk;
-}
-
-bool is_answered(WaitKind wait) {
-  return is_request(wait) || wait == WaitKind::kStore || wait == WaitKind::kJoin;
-}
 
 uint8_t background_flag(bool background, uint8_t flags_of_parent) {
   return static_cast<uint8_t>((background ? kFlagBackground : 0) | (flags_of_parent & kFlagBackground));
@@ -35,6 +28,7 @@ LiveWork::LiveWork(const runtime::Clock& clock, bool ticks, LiveLimits limits)
       states_(limits.states),
       edges_(limits.edges, limits.states),
       roles_(limits.roles),
+      calm_(limits.roles),
       waits_(limits.waits),
       ended_(limits.ended_waits),
       targets_(limits.targets) {}
@@ -43,12 +37,15 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now
   KINTSUGI_ASSERT(opening.site != nullptr);
   if (!is_owner()) return {};
   LiveRecord* const up = records_.find_place(parent);
+  if (light_.is_open() && (opening.often || (up != nullptr && light_.is(up->task)))) [[unlikely]]
+    record_in_full();
   const bool beside_stack = opening.kind == RegionKind::kFree;
   if (beside_stack && up == nullptr) return {};
   const uint32_t slot = records_.take();
   if (slot == 0) return {};
 
   if (beside_stack) {
+    begin_to_wait(tasks_[up->task]);
     const Standing standing{.task = up->task,
                             .below = slot,
                             .role = up->role,
@@ -66,17 +63,19 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now
     // innermost one stands beside that.
     implicit = under.kind == RegionKind::kWait || (opening.kind != RegionKind::kWait && top != parent.slot);
     if (!implicit) {
-      const uint64_t role_path = child_path(under.role_path, *opening.site);
+      const StateTable::Child& child = states_.of_child(under, *opening.site, opening.wait);
       standing = {.task = under.task,
                   .below = top,
                   .role = under.role,
-                  .state = states_.of(role_path, nullptr, opening.wait, under.role),
+                  .state = child.state,
                   .flags = background_flag(opening.background, under.flags),
-                  .role_path = role_path};
+                  .role_path = child.role_path};
+      if (opening.wait != WaitKind::kNone) begin_to_wait(tasks_[under.task]);
     }
   }
   if (standing.task == 0)
-    standing = stand_as_task({opening.site, opening.wait, opening.background, implicit}, up, slot, now_ns);
+    standing = stand_as_task({opening.site, opening.wait, opening.background, implicit, opening.often}, up,
+                             slot, now_ns);
   if (standing.task == 0) return {};
   const LiveHandle handle = records_.fill(slot, opening, standing, opening.kind, now_ns);
   step_on(slot, standing, opening.wait, opening.target, now_ns);
@@ -88,6 +87,8 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   if (!is_owner()) return {};
   const LiveRecord* const up = records_.find_place(context.live);
   if (up == nullptr) return {};
+  if (light_.is(up->task)) [[unlikely]]
+    record_in_full();
   const Opening opening{.where = where,
                         .kind = RegionKind::kWait,
                         .trace_id = context.trace.trace_id,
@@ -104,9 +105,10 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   const LiveRecord& under = records_[top];
   Standing standing;
   if (under.kind == RegionKind::kWait) [[unlikely]] {
-    standing = stand_as_task({nullptr, wait, false, true}, up, slot, now_ns);
+    standing = stand_as_task({nullptr, wait, false, true, false}, up, slot, now_ns);
     if (standing.task == 0) return {};
   } else {
+    begin_to_wait(tasks_[under.task]);
     standing = {.task = under.task,
                 .below = top,
                 .role = under.role,
@@ -127,12 +129,13 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   Standing standing{.role = roles_.of(site), .role_path = child_path(0, site)};
   standing.flags = background_flag(root.background, parent != nullptr ? parent->flags : 0) | implicit;
   standing.state = states_.of(standing.role_path, nullptr, root.wait, standing.role);
-  standing.task =
-      tasks_.begin({.now_ns = now_ns,
-                    .parent_task = parent != nullptr ? parent->task : 0,
-                    .root = slot,
-                    .role = standing.role,
-                    .flags = static_cast<uint8_t>((root.background ? kFlagBackground : 0) | implicit)});
+  standing.task = tasks_.begin(
+      {.now_ns = now_ns,
+       .parent_task = parent != nullptr ? parent->task : 0,
+       .root = slot,
+       .weight = root.often ? calm_.begun(standing.role, {standing.role_path, standing.state}, now_ns) : 1,
+       .role = standing.role,
+       .flags = static_cast<uint8_t>((root.background ? kFlagBackground : 0) | implicit)});
   if (standing.task == 0) {
     records_.give_back(slot);
     return standing;
@@ -163,7 +166,10 @@ LiveWork::Closed LiveWork::close(LiveHandle handle, int64_t now_ns, Code outcome
   if (!is_owner()) return {};
   LiveRecord* const record = records_.find(handle);
   if (record == nullptr) return {};
-  const Closed closed{record->covered_ns, record->role_path, record->where};
+  if (light_.is(record->task)) [[unlikely]]
+    record_in_full();
+  const bool sampled = record->below != handle.slot && tasks_[record->task].weight != 1;
+  const Closed closed{record->covered_ns, record->role_path, record->where, sampled};
   const int64_t duration = now_ns - record->entered_ns;
   if (record->kind == RegionKind::kWait) end_wait(*record, duration, now_ns, outcome);
   step_off(*record, handle.slot, duration, now_ns, outcome, record->site);
@@ -206,7 +212,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
     LiveRecord& under = records_[below];
     add(under.covered_ns, duration_ns);
     if (site != nullptr && task.top == slot)
-      put(under.state, states_.of(under.role_path, site, under.wait, under.role));
+      put(under.state, states_.after_child(under, *site, record.state));
   }
   if (task.top != slot) {
     slide_down(task, slot, below);
@@ -235,20 +241,39 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
 [[gnu::noinline]] void LiveWork::end_task(uint32_t number, int64_t now_ns, Code outcome) {
   const TaskRecord& task = tasks_[number];
   roles_.count_ended(task.role, outcome);
-  edges_.count(task.state, 0, now_ns - task.since_ns);
+  calm_.ended(task.role);
+  edges_.count(task.state, 0, now_ns - task.since_ns, task.weight);
   tasks_.end(number);
 }
 
 [[gnu::always_inline]] inline void LiveWork::move(TaskRecord& task, uint16_t to, int64_t now_ns) {
   if (task.state == to && task.transitions != 0) return;
-  EdgeTotals* const edge = edges_.count(task.state, to, now_ns - task.since_ns);
+  EdgeTotals* const edge = edges_.count(task.state, to, now_ns - task.since_ns, task.weight);
   tasks_.step(task, to, now_ns, edge != nullptr ? &edge->task_edge : nullptr);
+}
+
+/// A task that waits stands for itself, and its role is not calm.
+[[gnu::always_inline]] inline void LiveWork::begin_to_wait(TaskRecord& task) {
+  calm_.waited(task.role);
+  put(task.weight, uint32_t{1});
+}
+
+/// The task that was recorded lightly goes the way to where it stands, through the regions that are open.
+[[gnu::noinline]] void LiveWork::record_in_full() {
+  const LightTask::Released light = light_.release();
+  TaskRecord& task = tasks_[light.task];
+  const Writing<TaskRecord> writing(task);
+  calm_.waited(task.role);
+  put(task.changed_ns, task.began_ns);
+  for (uint32_t i = 0; i < light.depth; ++i)
+    move(task, records_[light.slots[i]].state, records_[light.slots[i]].entered_ns);
 }
 
 void LiveWork::progress(LiveHandle handle, uint64_t progress, int64_t now_ns) {
   if (!is_owner()) return;
   LiveRecord* const record = records_.find_place(handle);
   if (record == nullptr || record->progress == progress) return;
+  if (light_.is(record->task)) record_in_full();
   put(record->progress, progress);
   put(record->progressed_ns, now_ns);
   put(tasks_[record->task].changed_ns, now_ns);

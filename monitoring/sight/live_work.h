@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "common/runtime/trace_recorder.h"
+#include "monitoring/sight/light_task.h"
+#include "monitoring/sight/tables/calm_roles.h"
 #include "monitoring/sight/tables/edges.h"
 #include "monitoring/sight/tables/implicit_tasks.h"
 #include "monitoring/sight/tables/records.h"
@@ -47,12 +49,15 @@ class LiveWork {
 
   /// The time of the clock, read faster.
   int64_t now_ns() { return is_owner() ? clock_.now_ns() : clock_.clock_ns(); }
+  int64_t own_now_ns() { return clock_.now_ns(); }  ///< the same; REQUIRES: this is the event loop's thread
 
   /// REQUIRES: the opening has a site.
   /// A region of the kind kFree is held by the task of its parent and lies beside the stack (see LiveRecord::below).
   /// A region whose parent is not the top of its task stands beside what is open there: it begins a task, which counts
   /// as implicit. A wait lies on the top of its parent's task, unless that is a wait too.
   LiveHandle open(LiveHandle parent, const runtime::Opening& opening, int64_t now_ns);
+  /// The task that is recorded lightly, if one is open; null on other threads.
+  LightTask* light() { return is_owner() ? &light_ : nullptr; }
   /// Opens a wait without a site, in the task that is open in `context`; without one nothing is opened.
   LiveHandle open_wait(const Context& context, WaitKind wait, uint64_t target, uint64_t target_span,
                        uint8_t need, std::source_location where);
@@ -60,6 +65,7 @@ class LiveWork {
     int64_t covered_ns = 0;  ///< time spent in children and waits
     uint64_t role_path = 0;
     std::source_location where;
+    bool sampled = false;  ///< the task stands for others, too, or is recorded lightly
   };
   /// `outcome` says how it ended; a wait that ended badly is remembered for a while.
   Closed close(LiveHandle record, int64_t now_ns, Code outcome = Code::kOk);
@@ -88,6 +94,8 @@ class LiveWork {
   const ImplicitTasks& implicit_tasks() const { return implicit_; }
   /// How often any of the tables had no room.
   uint64_t dropped() const;
+  /// Work of this share of all traces is recorded in full at least (see Opening::often).
+  void keep_traces(double share) const { calm_.keep_traces(share); }
   /// The record at which the loop's thread was last; 0: none.
   uint32_t last_touched() const { return touched_.load(std::memory_order_relaxed); }
 
@@ -99,6 +107,7 @@ class LiveWork {
   void slide_down(TaskRecord& task, uint32_t slot, uint32_t below);
   void end_wait(const LiveRecord& record, int64_t duration_ns, int64_t now_ns, Code outcome);
   void move(TaskRecord& task, uint16_t to, int64_t now_ns);
+  void begin_to_wait(TaskRecord& task);
 
   // What happens seldom saves the registers that it uses, so that what happens always keeps its values in them.
   /// What of an opening makes a task. It goes in registers.
@@ -106,10 +115,12 @@ class LiveWork {
     const Site* site;
     WaitKind wait;
     bool background, implicit;
+    bool often;  ///< see runtime::Opening
   };
   [[clang::preserve_most]] Standing stand_as_task(Root root, const LiveRecord* parent, uint32_t slot,
                                                   int64_t now_ns);
   [[clang::preserve_most]] void end_task(uint32_t task, int64_t now_ns, Code outcome);
+  [[clang::preserve_most]] void record_in_full();
   [[clang::preserve_most]] void remember(const LiveRecord& record, int64_t now_ns, Code outcome);
 
   std::atomic<uintptr_t> owner_{0};
@@ -120,6 +131,8 @@ class LiveWork {
   StateTable states_;
   EdgeTable edges_;
   RoleTable roles_;
+  CalmRoles calm_;
+  LightTask light_{records_, tasks_, states_, roles_, calm_, touched_};
   WaitTable waits_;
   EndedWaits ended_;
   TargetTable targets_;

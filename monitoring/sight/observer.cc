@@ -99,7 +99,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
         secret(secret),
         options(std::move(given)),
         recorder(recorder),
-        reporter(recorder, observed.runtime().random.next(), {}),
+        reporter(recorder, {}),
         exporter(recorder) {}
 
   void run();

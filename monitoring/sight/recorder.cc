@@ -69,12 +69,38 @@ Recorder::Opened Recorder::open(runtime::LiveHandle parent, const runtime::Openi
   return {live_.open(parent, opening, now), TimePoint(Duration(now))};
 }
 
+Recorder::Opened Recorder::open_lightly(runtime::LiveHandle parent, const Event& event,
+                                        std::source_location where, runtime::RegionKind kind, bool begins) {
+  LightTask* const light = live_.light();
+  if (light == nullptr || (begins ? light->is_open() : !light->is_top(parent))) return {};
+  const int64_t now = live_.own_now_ns();
+  const runtime::LiveHandle region =
+      begins ? light->begin(event, where, kind, now) : light->enter(event, where, kind, now);
+  if (region.slot != 0) set_light(region.slot);
+  return {region, TimePoint(Duration(now))};
+}
+
 void Recorder::close(runtime::LiveHandle region, uint64_t parent_path, Event& event) {
+  if (LightTask* const light = live_.light(); light != nullptr && light->is_top(region)) {
+    const int64_t now = live_.own_now_ns();
+    const LiveRecord& record = light->leave(now, event.code);
+    set_light(live_.last_touched());
+    if (event.code == Code::kOk && now - record.entered_ns < PathTable::kAlwaysRecorded.count() &&
+        !light->is_kept() && own_paths_ != nullptr && own_paths_->only_counts(event.path))
+      return;
+    light->keep();
+    return keep(now, {record.covered_ns, record.role_path, record.where, true}, parent_path, event);
+  }
   const int64_t now = live_.now_ns();
-  const LiveWork::Closed closed = live_.close(region, now, event.code);
+  keep(now, live_.close(region, now, event.code), parent_path, event);
+}
+
+[[gnu::noinline]] void Recorder::keep(int64_t now, const LiveWork::Closed& closed, uint64_t parent_path,
+                                      Event& event) {
   event.duration = TimePoint(Duration(now)) - event.entered;
   event.self = std::max(Duration::zero(), event.duration - Duration(closed.covered_ns));
   ThreadLog& log = state_->log_of_this_thread();
+  if (live_.light() != nullptr) own_paths_ = &log.paths;
   log.ring.push(event);
   log.paths.add(event, parent_path, closed);
 }

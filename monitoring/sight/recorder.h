@@ -18,6 +18,7 @@
 
 namespace kintsugi::sight {
 
+class PathTable;
 using Event = runtime::SpanEvent;
 
 /// Totals of one calling context.
@@ -62,6 +63,8 @@ class Recorder final : public TraceRecorder {
   const PeerChecks& peer_checks() const { return peer_checks_; }
 
   Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) override;
+  Opened open_lightly(runtime::LiveHandle parent, const Event& event, std::source_location where,
+                      runtime::RegionKind kind, bool begins) override;
   void close(runtime::LiveHandle region, uint64_t parent_path, Event& event) override;
   runtime::LiveHandle open_wait(const Context& context, runtime::WaitKind wait, uint64_t target,
                                 uint64_t target_span, uint8_t need, std::source_location where) override;
@@ -73,11 +76,14 @@ class Recorder final : public TraceRecorder {
   void complain(uint64_t target, uint16_t method) override;
 
  private:
+  void keep(int64_t now, const LiveWork::Closed& closed, uint64_t parent_path, Event& event);
+
   struct State;
   const runtime::Clock& clock_;
   LiveWork live_;
   PeerChecks peer_checks_;
   std::unique_ptr<State> state_;
+  PathTable* own_paths_ = nullptr;  ///< the table of the loop's thread, once it has one; only that uses it
 };
 
 /// The names of all calling contexts in `totals`, each as path_name says it.

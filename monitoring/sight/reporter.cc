@@ -32,9 +32,8 @@ std::string host_name() {
 
 }  // namespace
 
-Reporter::Reporter(const Recorder& recorder, uint64_t process, Reporting who, ReporterLimits limits)
+Reporter::Reporter(const Recorder& recorder, Reporting who, ReporterLimits limits)
     : recorder_(recorder),
-      process_(process),
       limits_(limits),
       began_(recorder.now()),
       host_(host_name()),
@@ -56,7 +55,7 @@ Reporting Reporter::who() const {
 proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop loop,
                                   proto::SightSystem system) {
   proto::SightReport report;
-  report.set_process(process_);
+  report.set_process(recorder_.process());
   const Reporting who = this->who();
   report.set_kind(who.kind);
   report.set_name(who.name);

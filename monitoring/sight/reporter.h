@@ -39,7 +39,7 @@ struct ReporterLimits {
 /// One thread reports. The recorder outlives it.
 class Reporter {
  public:
-  Reporter(const Recorder& recorder, uint64_t process, Reporting who, ReporterLimits limits = {});
+  Reporter(const Recorder& recorder, Reporting who, ReporterLimits limits = {});
 
   /// May be called from any thread: names and addresses become known after the start.
   void set_who(Reporting who);
@@ -68,7 +68,6 @@ class Reporter {
             int64_t now) const;
 
   const Recorder& recorder_;
-  const uint64_t process_;
   const ReporterLimits limits_;
   const TimePoint began_;
   const std::string host_;

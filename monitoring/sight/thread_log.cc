@@ -87,11 +87,15 @@ PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const
 
 void PathTable::add(const Event& event, uint64_t parent_path, const LiveWork::Closed& closed) {
   Entry& entry = entry_of(event.path, parent_path, *event.site, closed);
-  add_relaxed(entry.count, 1);
+  uint64_t visits = 1;
+  // What is recorded always stands for itself only.
+  if (closed.sampled && event.code == Code::kOk && event.duration < kAlwaysRecorded)
+    visits += std::exchange(entry.uncounted, 0);
+  add_relaxed(entry.count, visits);
   if (event.code != Code::kOk) add_relaxed(entry.errors, 1);
-  add_relaxed(entry.total_ns, static_cast<uint64_t>(std::max<int64_t>(0, event.duration.count())));
-  add_relaxed(entry.self_ns, static_cast<uint64_t>(std::max<int64_t>(0, event.self.count())));
-  add_relaxed(entry.histogram[duration_bucket(event.duration)], 1);
+  add_relaxed(entry.total_ns, visits * static_cast<uint64_t>(std::max<int64_t>(0, event.duration.count())));
+  add_relaxed(entry.self_ns, visits * static_cast<uint64_t>(std::max<int64_t>(0, event.self.count())));
+  add_relaxed(entry.histogram[duration_bucket(event.duration)], visits);
 }
 
 void PathTable::collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const {

@@ -38,9 +38,29 @@ class EventRing {
 /// at any time.
 class PathTable {
  public:
+  /// What takes so long is recorded one by one, also in a task that is recorded lightly.
+  static constexpr Duration kAlwaysRecorded = std::chrono::milliseconds(1);
+
   explicit PathTable(size_t max_paths);
-  /// To be called by the owning thread only.
+
+  // ---- to be called by the owning thread only
+
+  /// Counts a visit in a task that is recorded lightly together with the next one for which add() is called. False:
+  /// nothing was done, and add() is to be called for this one.
+  bool only_counts(uint64_t path) {
+    for (size_t i = path & mask_;; i = (i + 1) & mask_) {
+      Entry* const found = slots_[i].load(std::memory_order_relaxed);
+      if (found == nullptr) return false;
+      if (found->path != path) continue;
+      if (found->uncounted >= CalmRoles::kMostLight) return false;
+      ++found->uncounted;
+      return true;
+    }
+  }
   void add(const Event& event, uint64_t parent_path, const LiveWork::Closed& closed);
+
+  // ---- for any thread
+
   /// Adds to the entries of `into` with an equal path, whose places are in `places`; may be called by any thread.
   void collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const;
 
@@ -51,6 +71,7 @@ class PathTable {
     const Site* const site;
     const uint64_t role_path;
     const std::source_location where;
+    uint64_t uncounted = 0;  ///< visits since the last one that was counted; only the writer uses it
     std::atomic<uint64_t> count{0}, errors{0}, total_ns{0}, self_ns{0};
     std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
   };

@@ -16,6 +16,7 @@ asio::awaitable<void> TraceExporter::send(asio::any_io_executor executor, TraceE
                                           WallTime wall) {
   const TimePoint now = recorder_.now();
   const TimePoint from = std::exchange(sent_until_, now);
+  recorder_.live().keep_traces(wanted.collector.empty() ? 0 : wanted.share);
   // Spans that ended before anybody asked for traces are not sent.
   if (wanted.collector.empty() || from == TimePoint{} || now < not_before_) co_return;
   const Result<http::Url> url = http::Url::parse(wanted.collector);

@@ -11,7 +11,7 @@ namespace {
 
 /// Octaves of noise that every comparison of devices has.
 constexpr double kLeastDeviation = 0.15;
-/// Links into a server that are slow, from which it is the server.
+/// Links into a server that are slow, from which it is the server; or that are well, from which it is not.
 constexpr size_t kLinksOfAServer = 2;
 
 }  // namespace
@@ -186,50 +186,71 @@ proto::Verdict FailSlow::verdict(const Device& device, TimePoint now) const {
   return out;
 }
 
-std::vector<proto::Verdict> FailSlow::alarms(TimePoint now) const {
-  // Links into one address: how many are slow, of how many that are known well enough.
-  std::map<std::string, std::pair<size_t, size_t>> into;
+FailSlow::LinksByEnd FailSlow::links_by_end() const {
+  LinksByEnd links;
   for (const auto& [key, device] : devices_) {
     if (!device.peer || device.normal.size() < settings_.learn_windows) continue;
-    auto& [slow, of] = into[device.name];
-    slow += device.since ? 1 : 0;
-    ++of;
+    for (Links* of : {&links.into[device.name], &links.out_of[device.owner.process]}) {
+      of->slow += device.since ? 1 : 0;
+      ++of->known;
+    }
   }
+  return links;
+}
+
+std::vector<proto::Verdict> FailSlow::alarms(TimePoint now) const {
+  LinksByEnd links = links_by_end();
   std::vector<proto::Verdict> out;
-  std::map<std::string, std::vector<const Device*>> servers;
+  std::map<std::string, std::vector<const Device*>> into_slow;  // by address
+  std::map<uint64_t, const Device*> out_of_slow;                // the worst by process
   for (const auto& [key, device] : devices_) {
     if (!device.since) continue;
-    if (device.peer)
-      if (const auto [slow, of] = into[device.name]; slow >= kLinksOfAServer && 2 * slow > of) {
-        servers[device.name].push_back(&device);
-        continue;
-      }
-    out.push_back(verdict(device, now));
-  }
-  for (const auto& [address, links] : servers) {
-    std::vector<double> factors;
-    const Device* first = links.front();
-    for (const Device* link : links) {
-      factors.push_back(link->factor);
-      if (*link->since < *first->since) first = link;
+    const Links &into = links.into[device.name], &own = links.out_of[device.owner.process];
+    if (device.peer && into.slow >= kLinksOfAServer && 2 * into.slow > into.known) {
+      into_slow[device.name].push_back(&device);
+    } else if (device.peer && own.slow == own.known && into.known - into.slow >= kLinksOfAServer) {
+      const Device*& worst = out_of_slow[device.owner.process];
+      if (worst == nullptr || worst->factor < device.factor) worst = &device;
+    } else {
+      out.push_back(verdict(device, now));
     }
-    proto::Verdict slow = verdict(*first, now);
+  }
+  for (const auto& [process, worst] : out_of_slow) {
+    proto::Verdict slow = verdict(*worst, now);
     slow.set_kind(proto::Verdict::SLOW);
-    slow.clear_server();
-    slow.clear_server_id();
-    slow.clear_process();
-    slow.set_peer(address);
-    slow.set_factor(median_of(factors));
-    slow.clear_why();
-    slow.add_why(fmt::format("{} of {} servers that call {} find it {:.1f} times slower than it was",
-                             links.size(), into[address].second, address, slow.factor()));
-    for (const Device* link : links)
-      slow.add_servers_waiting(link->owner.name);
-    slow.set_waiters(static_cast<uint32_t>(links.size()));
+    const Links& into = links.into[worst->name];
+    slow.add_why(fmt::format("{} other links there are as they were", into.known - into.slow));
     out.push_back(std::move(slow));
   }
+  for (const auto& [address, slow_links] : into_slow)
+    out.push_back(verdict_of_server(address, slow_links, links.into[address].known, now));
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.factor() > b.factor(); });
   return out;
+}
+
+proto::Verdict FailSlow::verdict_of_server(const std::string& address,
+                                           const std::vector<const Device*>& links, size_t known,
+                                           TimePoint now) const {
+  std::vector<double> factors;
+  const Device* first = links.front();
+  for (const Device* link : links) {
+    factors.push_back(link->factor);
+    if (*link->since < *first->since) first = link;
+  }
+  proto::Verdict slow = verdict(*first, now);
+  slow.set_kind(proto::Verdict::SLOW);
+  slow.clear_server();
+  slow.clear_server_id();
+  slow.clear_process();
+  slow.set_peer(address);
+  slow.set_factor(median_of(factors));
+  slow.clear_why();
+  slow.add_why(fmt::format("{} of {} servers that call {} find it {:.1f} times slower than it was",
+                           links.size(), known, address, slow.factor()));
+  for (const Device* link : links)
+    slow.add_servers_waiting(link->owner.name);
+  slow.set_waiters(static_cast<uint32_t>(links.size()));
+  return slow;
 }
 
 }  // namespace kintsugi::similarity

@@ -60,7 +60,8 @@ class FailSlow {
   void skip(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now);
   /// Judges what has a whole window by now. Call it about every second.
   void step(TimePoint now);
-  /// Alarms that stand: DEVICE for a disk, LINK for a link, SLOW for a server to which most links are slow.
+  /// Alarms that stand: DEVICE for a disk, LINK for a link, SLOW for a server to which most links are slow (with its
+  /// address as the peer, and no server), or all of whose own links are, while others' links to the same peer are well.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
   size_t devices() const { return devices_.size(); }
 
@@ -96,6 +97,13 @@ class FailSlow {
     Device* device;
     Pace pace;
   };
+  struct Links {
+    size_t slow = 0, known = 0;  ///< known: for long enough to be judged
+  };
+  struct LinksByEnd {
+    std::map<std::string, Links> into;  ///< by the address of who is called
+    std::map<uint64_t, Links> out_of;   ///< by the process of the caller
+  };
   void take(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now,
             bool skipped);
   void judge(std::vector<Windowed>& kind, TimePoint now);
@@ -103,6 +111,10 @@ class FailSlow {
   void raise(Device& device, TimePoint now);
   void clear(Device& device, TimePoint now);
   proto::Verdict verdict(const Device& device, TimePoint now) const;
+  LinksByEnd links_by_end() const;
+  /// Of the server at the address. `known`: links into it that are known for long enough to be judged.
+  proto::Verdict verdict_of_server(const std::string& address, const std::vector<const Device*>& links,
+                                   size_t known, TimePoint now) const;
 
   FailSlowSettings settings_;
   std::map<Key, Device> devices_;

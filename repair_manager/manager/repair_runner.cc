@@ -208,8 +208,12 @@ asio::awaitable<void> RepairRunner::carry_call(Context context, std::shared_ptr<
   const sight::Task task{context, kCallRoot};
   if (runtime::is_armed(runtime_.faults))
     (void)co_await runtime_.faults->pass(runtime::FaultPoint::kStartRepair);
-  run->answer = co_await view_.execute(task.context(), run->plan.targets.front().address, run->plan.request);
-  run->changed.notify_all();
+  auto answer = co_await view_.execute(task.context(), run->plan.targets.front().address, run->plan.request);
+  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kComplete, "repair", "repair_manager.repair"},
+                      [run, answer = std::move(answer)] {
+                        run->answer = answer;
+                        run->changed.notify_all();
+                      });
 }
 
 asio::awaitable<void> RepairRunner::give_up(runtime::Endpoint root, proto::EndRepairRequest request) {
@@ -274,11 +278,11 @@ void RepairRunner::end(RepairRun& run, const Status& status) {
     log::warning("{} of {}, attempt {}: {}", proto::kind_name(plan.kind), describe_targets(plan, view_),
                  run.record.attempt(), run.record.detail());
   }
-  planner_.slots().remove_helpers(plan.helpers, plan.helper_shares);
-  for (const RepairTarget& target : plan.targets) {
-    planner_.slots().remove_destination(target.destination, target.bytes);
+  const auto ended = running_.find({plan.stripe, plan.targets.front().index})->second;
+  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kRelease, "repair slots"},
+                      [this, ended] { planner_.give_back_slots(ended->plan); });
+  for (const RepairTarget& target : plan.targets)
     running_.erase({plan.stripe, target.index});
-  }
   --jobs_;
   ++attempts_ended_;
   if (plan.kind == proto::RepairRecord::MOVE) {

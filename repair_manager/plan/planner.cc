@@ -122,4 +122,10 @@ Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWis
   });
 }
 
+void RepairPlanner::give_back_slots(const RepairPlan& plan) {
+  slots_.remove_helpers(plan.helpers, plan.helper_shares);
+  for (const RepairTarget& target : plan.targets)
+    slots_.remove_destination(target.destination, target.bytes);
+}
+
 }  // namespace kintsugi::repair_manager

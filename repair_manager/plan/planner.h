@@ -44,6 +44,8 @@ class RepairPlanner {
 
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
+  /// The repair of the plan has ended: others may have its slots.
+  void give_back_slots(const RepairPlan& plan);
   const ServerTable& servers() const { return servers_; }
   /// Changes whenever the positions in servers() do.
   uint64_t membership() const { return membership_; }

@@ -45,6 +45,24 @@ void enter_and_exit_of_a_task(benchmark::State& state) {
 }
 BENCHMARK(enter_and_exit_of_a_task);
 
+[[gnu::noinline]] void serve_call(const Context& caller, bool often) {
+  const runtime::Span task{caller, kOther, {.task = true, .often = often}, std::source_location::current()};
+  Module module{task.context(), kInner};
+  benchmark::DoNotOptimize(module.context());
+}
+
+/// A served call that never waits, with a region in it; the argument says whether it is one of very many alike.
+void serve(benchmark::State& state) {
+  Rig rig;
+  Context caller = rig.outer.context();
+  caller.live = {};
+  for (auto _ : state) {
+    ++caller.trace.trace_id;
+    serve_call(caller, state.range(0) != 0);
+  }
+}
+BENCHMARK(serve)->ArgName("often")->Arg(0)->Arg(1);
+
 void wait(benchmark::State& state) {
   Rig rig;
   const uint64_t target = runtime::named_target(rig.outer.context(), "disk", true);

@@ -120,6 +120,51 @@ TEST_F(FaultPointsTest, ADelayLastsAsLongAsItIsToldOrUntilItIsCleared) {
   EXPECT_TRUE(*cleared);
 }
 
+#ifdef KINTSUGI_FAULT_POINTS
+TEST_F(FaultPointsTest, WhatIsLostIsCarriedOutOnceWhenTheFaultIsRemovedOrItsDelayIsOver) {
+  int carried_out = 0;
+  const auto wake = [&] {
+    do_or_lose(&faults, {FaultPoint::kWake, "record", "store"}, [&] { ++carried_out; });
+  };
+  wake();
+  EXPECT_EQ(carried_out, 1) << "no fault is set";
+
+  const auto number = faults.set({.point = FaultPoint::kWake, .action = FaultAction::kHang, .times = 1});
+  wake();
+  settle(1h);
+  EXPECT_EQ(carried_out, 1);
+  EXPECT_EQ(faults.list().front().first->region, "store") << "whose wait it is";
+  EXPECT_EQ(faults.methods().at({FaultPoint::kWake, "record"}), 1u);
+  wake();
+  EXPECT_EQ(carried_out, 2) << "it happens once";
+  ASSERT_TRUE(faults.remove(*number).ok());
+  settle();
+  EXPECT_EQ(carried_out, 3);
+
+  ASSERT_TRUE(faults.set({.point = FaultPoint::kWake, .action = FaultAction::kDelay, .delay = 10s}));
+  wake();
+  settle(9s);
+  EXPECT_EQ(carried_out, 3);
+  settle(2s);
+  EXPECT_EQ(carried_out, 4);
+  wake();
+  faults.clear();
+  settle(20s);
+  EXPECT_EQ(carried_out, 5) << "not once more when its delay would have been over";
+}
+
+TEST_F(FaultPointsTest, WhatIsLostStaysLostWhenTheFaultPointsEnd) {
+  bool carried_out = false;
+  {
+    FaultPoints own(loop.io.get_executor(), loop.clock);
+    ASSERT_TRUE(own.set({.point = FaultPoint::kRelease, .action = FaultAction::kDelay, .delay = 10s}));
+    do_or_lose(&own, {FaultPoint::kRelease, "buffer"}, [&] { carried_out = true; });
+  }
+  settle(20s);
+  EXPECT_FALSE(carried_out) << "whom it was for may be gone as well";
+}
+#endif
+
 TEST_F(FaultPointsTest, AnErrorHasItsCodeAndSaysThatItWasAskedFor) {
   ASSERT_TRUE(
       faults.set({.point = FaultPoint::kStoreCommit, .action = FaultAction::kError, .code = Code::kCorrupt}));
@@ -259,6 +304,10 @@ TEST_F(ChangeFaultsTest, WhatMakesNoSenseGetsOneLineAndChangesNothing) {
       bad([](auto& r) { r.mutable_set(1)->set_point("nowhere"); }),
       bad([](auto& r) { r.mutable_set(1)->set_action(""); }),
       bad([](auto& r) { r.mutable_set(1)->set_code("no-such-error"); }),
+      bad([](auto& r) {
+        r.mutable_set(1)->set_point("wake");  // which is lost, or comes late
+        r.mutable_set(1)->set_action("error");
+      }),
       bad([](auto& r) { r.mutable_set(1)->set_code("unknown code"); }),
       bad([](auto& r) { r.mutable_set(1)->set_delay_ms(3'600'001); }),
       bad([](auto& r) { r.mutable_set(1)->set_bytes((4ULL << 30) + 1); }),

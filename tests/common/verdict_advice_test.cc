@@ -103,6 +103,10 @@ TEST(VerdictAdvice, WhatIsMaskedOrAvoidedHoldsNobodyUp) {
   client.set_server("client 10.0.0.1");
   client.set_masked(true);
   EXPECT_THAT(advise(client), HasSubstr("; only its own operations wait. "));
+  EXPECT_THAT(advise(client), HasSubstr("does not answer any more"))
+      << "one that does not report is in no region";
+  client.set_region("client.read");
+  EXPECT_THAT(advise(client), HasSubstr("does not read or write"));
 }
 
 TEST(VerdictAdvice, EveryKindNamesTheServerAndEndsWithSomethingToDo) {

@@ -58,6 +58,18 @@ class Right(unittest.TestCase):
         self.assertEqual(judge.judged_verdicts(one), [])
         self.assertEqual(judge.reported_servers(one), [])
 
+    def test_a_mount_that_is_stopped_is_named_by_a_verdict_on_a_mount_and_by_no_other(self):
+        one = {"kind": "stopped-mount", "server": "mount"}
+        self.assertTrue(judge.is_named(injection(**one, verdicts=[verdict("mount 4711 on here", kind="client")])))
+        for other in (verdict("chunkserver-3"), verdict("client 7", kind="client"), verdict("metaserver", "mount 4711 on here", kind="link")):
+            self.assertFalse(judge.is_named(injection(**one, verdicts=[other])))
+        self.assertEqual(judge.reported_servers(injection(**one, verdicts=[verdict("metaserver", "mount 4711", kind="link")])), [("metaserver", False)])
+
+    def test_that_no_repair_manager_is_registered_is_said_of_the_one_there_is(self):
+        one = injection(kind="cpu-loop", server="repair manager 127.0.0.1:7010", verdicts=[verdict("repair manager", kind="silent")])
+        self.assertEqual(judge.reported_servers(one), [("repair manager 127.0.0.1:7010", True)])
+        self.assertEqual(judge.reported_servers(injection(verdicts=[verdict("repair manager", kind="silent")])), [("repair manager", False)])
+
     def test_servers_count_once_however_many_verdicts_name_them(self):
         one = injection(before=[verdict("chunkserver-7")], verdicts=[verdict("chunkserver-3"), verdict("chunkserver-3", kind="slow")],
                         aftermath=[verdict("chunkserver-4")])
@@ -168,6 +180,12 @@ class Report(unittest.TestCase):
 
 
 class Simulated(unittest.TestCase):
+    def test_a_healthy_end_of_a_link_is_wrong_unless_a_message_was_lost_between_the_two(self):
+        link = verdict("chunkserver-3", "chunkserver-5", kind="link")
+        self.assertFalse(simulated.is_named(injection(kind="isolate", verdicts=[link])))
+        self.assertTrue(simulated.is_named(injection(kind="lost-message", verdicts=[link])))
+        self.assertTrue(simulated.is_named(injection(kind="cut", peer="chunkserver-5", verdicts=[link])))
+
     def test_a_journal_of_the_simulator_is_judged_by_the_same_rules(self):
         self.assertIs(simulated.has_region, judge.has_region)
         self.assertIs(simulated.share, judge.share)
@@ -176,8 +194,11 @@ class Simulated(unittest.TestCase):
 class NoCluster:
     directory = "/"
     places = [faults.Place("disk-read", "", "chunkserver", 400.0), faults.Place("serve-call", "Stat", "metaserver", 2.0),
-              faults.Place("start-repair", "", "repair manager", 9.0)]
+              faults.Place("start-repair", "", "repair manager", 9.0), faults.Place("wake", "record", "chunkserver", 40.0),
+              faults.Place("release", "buffer", "chunkserver", 40.0), faults.Place("complete", "commit", "metaserver", 40.0),
+              faults.Place("deadlock", "read", "chunkserver", 40.0)]
     repair_manager = "repair manager 127.0.0.1:7010"
+    load = None
     groups = {f"chunkserver-{number}": "group" for number in range(1, faults.SERVERS + 1)}
 
     def pid(self, _name):
@@ -195,11 +216,17 @@ class Draws(unittest.TestCase):
 
     def test_every_place_that_was_passed_is_drawn_at_a_daemon_of_its_role_and_at_a_pass_that_comes(self):
         drawn = [faults.Fault(random.Random(f"8 {number}"), NoCluster()) for number in range(400)]
-        places = {(one.point, one.detail, one.server.split("-")[0]) for one in drawn if one.action in ("hang", "delay", "cpu-loop")}
+        places = {(one.point, one.detail, one.server.split("-")[0]) for one in drawn if one.kind in ("hang", "delay", "cpu-loop")}
         self.assertEqual(places, {("disk-read", "", "chunkserver"), ("serve-call", "Stat", "metaserver"),
                                   ("start-repair", "", "repair manager 127.0.0.1:7010")})
         self.assertEqual({one.skip for one in drawn if one.point == "serve-call" and one.detail == "Stat"}, {0})
         self.assertGreater(len({one.skip for one in drawn if one.point == "disk-read"}), 8)
+
+    def test_what_is_lost_is_drawn_at_its_own_places_once_or_for_good_where_one_less_holds_nobody_up(self):
+        drawn = {one.kind: one for one in (faults.Fault(random.Random(f"9 {number}"), NoCluster()) for number in range(600)) if one.kind in faults.LOST}
+        self.assertEqual({kind: (one.point, one.detail, one.action, one.times) for kind, one in drawn.items()},
+                         {"lost-wakeup": ("wake", "record", "hang", 1), "leaked-permits": ("release", "buffer", "hang", 0),
+                          "never-completed": ("complete", "commit", "hang", 1), "deadlock": ("deadlock", "read", "hang", 1)})
 
     def test_places_are_those_that_a_daemon_passes_more_than_once_in_twenty_seconds(self):
         passed = [{"point": "disk-read", "method": "", "passes": 100}, {"point": "disk-sync", "method": "", "passes": 10},

@@ -43,7 +43,7 @@ TEST(Complaints, AnAnswerThatComesTwiceIsCountedAndALateOneIsNot) {
     co_await rig.stop();
   };
   runtime::run_on(production, body());
-  Reporter reporter(recorder, 42, {.kind = "client"});
+  Reporter reporter(recorder, {.kind = "client"});
   const auto report = reporter.make(production.runtime().clock.now(), production.runtime().clock.wall_now());
   ASSERT_EQ(report.devices_size(), 1);
   EXPECT_EQ(report.devices(0).name(), rig.at.to_string());
@@ -70,7 +70,7 @@ TEST(OwnErrors, AreCountedAndNotWhatIsMissingOrWhoseCallerHasGone) {
                            KINTSUGI_CO_TRY(co_await stream.send(rpc::text("more"), frame));
                        });
   const auto told = [&](std::string_view name) {
-    Reporter reporter(recorder, 42, {.kind = "chunkserver"});
+    Reporter reporter(recorder, {.kind = "chunkserver"});
     const auto report =
         reporter.make(production.runtime().clock.now(), production.runtime().clock.wall_now());
     for (const proto::SightRole& role : report.roles())

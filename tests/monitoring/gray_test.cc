@@ -200,6 +200,19 @@ TEST(Unreached, AServerThatTakesNoNewConnectionsIsNamedWithinHalfAMinute) {
   EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
 }
 
+TEST(Unreached, WhatFailedWhileItHeardNothingIsForgottenOnceItAnswersAll) {
+  Servers servers;
+  servers.seconds(60, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
+  servers.seconds(30,
+                  [](uint64_t, uint64_t to) { return to == 7 ? Outcome::UNCONNECTED : Outcome::ANSWERED; });
+  EXPECT_FALSE(servers.watch.alarms(servers.now).empty());
+  servers.seconds(12, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(servers.watch.alarms(servers.now).empty()) << i;
+    servers.seconds(1, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
+  }
+}
+
 TEST(Unreached, LongMessagesThatVanishAreToldFromConnectionsThatDo) {
   Servers servers;
   servers.seconds(100, [](uint64_t, uint64_t to) { return to == 2 ? Outcome::CUT : Outcome::ANSWERED; });

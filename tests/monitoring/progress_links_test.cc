@@ -16,26 +16,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-TEST(Hearing, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered) {
-  ReportRig rig;
-  const uint64_t caller = rig.server(1), callee = rig.server(2), other = rig.server(3);
-  rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
-  for (const uint64_t process : {caller, other}) {
-    rig.device(process, ReportRig::address(2)).set_peer(true);
-    rig.device(process, ReportRig::address(2)).set_completed(10);
-  }
-  (void)callee;
-  std::vector<Verdict> verdicts;
-  for (int round = 0; round < 8; round++) {
-    rig.device(other, ReportRig::address(2)).set_completed(11 + round);
-    verdicts = rig.engine().diagnose(rig.snapshot());
-  }
-  ASSERT_THAT(verdicts, SizeIs(1));
-  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
-  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
-              testing::UnorderedElementsAre("server 1", "server 2"));
-}
-
 /// The last of six rounds in which the process begins to serve one request more each time.
 std::vector<Verdict> while_it_serves_others(ReportRig& rig, uint64_t process) {
   proto::SightRole& role = *rig.report(process).add_roles();
@@ -65,25 +45,47 @@ TEST(Hearing, ARequestThatTheCalleeHasNoTaskForIsNamedBeforeOneThatItWorksOn) {
 
 TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
   // Those others are gone before they report anything.
-  for (const bool serves : {true, false}) {
-    ReportRig rig;
-    rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
-    proto::SightRole& role = *rig.report(rig.server(2)).add_roles();
-    role.set_role(7);
-    role.set_name("serve.ReadChunk");
-    std::vector<Verdict> verdicts;
-    for (uint64_t round = 0; round < 6; round++) {
-      role.set_begun(serves ? 100 + round : 100);
-      verdicts = rig.engine().diagnose(rig.snapshot());
+  ReportRig rig;
+  rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  const auto verdicts = while_it_serves_others(rig, rig.server(2));
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+              UnorderedElementsAre("server 1", "server 2"));
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY) << "one of the two may be at fault, and not the link";
+}
+
+TEST(Hearing, ACalleeThatHasServedNobodySinceIsNamedWithoutItsCaller) {
+  // A server that hears nothing any more: what it served before says nothing of now.
+  ReportRig rig;
+  proto::SightRole& role = *rig.report(rig.server(2)).add_roles();
+  role.set_role(7);
+  role.set_name("serve.ReadChunk");
+  for (uint64_t round = 0; round < 6; round++) {
+    role.set_begun(100 + round);
+    ASSERT_THAT(rig.engine().diagnose(rig.snapshot()), IsEmpty());
+  }
+  const uint64_t caller = rig.server(1);
+  rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  std::vector<Verdict> verdicts;
+  for (uint64_t second = 1; second <= 12; second++) {
+    for (proto::SightLive& record : *rig.report(caller).mutable_live()) {
+      record.set_age_ns(second * 1'000'000'000);
+      record.set_still_ns(record.age_ns());
     }
-    ASSERT_THAT(verdicts, SizeIs(1));
-    EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
-    const std::set<std::string> named{verdicts[0].server(), verdicts[0].peer()};
-    EXPECT_EQ(named, std::set<std::string>({"server 1", "server 2"}));
-    EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY)
-        << "one of the two may be at fault, and not the link";
-    const bool says_others = verdicts[0].why(0).find("answers others") != std::string::npos;
-    EXPECT_EQ(says_others, serves) << verdicts[0].why(0);
+    verdicts = rig.engine().diagnose(rig.snapshot());
+    for (const Verdict& verdict : verdicts)
+      EXPECT_EQ(verdict.kind(), Verdict::NOT_SERVED) << proto::describe(verdict);
+  }
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 2");
+  EXPECT_EQ(verdicts[0].peer(), "");
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY);
+  // It hears again, others sooner than this caller, whose packets TCP repeats ever more seldom.
+  for (uint64_t second = 13; second <= 20; second++) {
+    role.set_begun(100 + second);
+    for (const Verdict& verdict : rig.engine().diagnose(rig.snapshot()))
+      EXPECT_NE(verdict.kind(), Verdict::LINK) << "after " << second << " s: " << proto::describe(verdict);
   }
 }
 
@@ -139,9 +141,10 @@ TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything)
     for (int round = 0; round < 6; round++)  // whether one of them serves anybody has to be seen
       verdicts = rig.engine().diagnose(rig.snapshot());
     ASSERT_THAT(verdicts, SizeIs(1));
-    EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
-    EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
-                UnorderedElementsAre("server 1", "server 2"));
+    EXPECT_EQ(verdicts[0].kind(), both ? Verdict::LINK : Verdict::NOT_SERVED);
+    const std::set<std::string> named{verdicts[0].server(), verdicts[0].peer()};
+    EXPECT_EQ(named, both ? std::set<std::string>({"server 1", "server 2"})
+                          : std::set<std::string>({"server 2", ""}));
     EXPECT_EQ(verdicts[0].confidence(), both ? Verdict::CERTAIN : Verdict::LIKELY);
   }
 }
@@ -217,6 +220,17 @@ TEST(Hearing, ARequestThatWasGivenUpUnheardNamesTheLinkAndHoldsNobodyUp) {
   EXPECT_TRUE(verdicts[0].masked());
   EXPECT_NE(verdicts[0].confidence(), Verdict::CERTAIN) << "the callee was not asked for everything in time";
   EXPECT_THAT(verdicts[0].chain(0).state(), HasSubstr("deadline"));
+}
+
+TEST(Hearing, RequestsOfSeveralThatWereGivenUpUnheardNameTheCalleeAlone) {
+  // Connections that exist are served, and new ones dropped.
+  GivenUp rig;
+  ASSERT_THAT(rig.run(/*others=*/true), SizeIs(1));
+  rig.call(rig.task(rig.server(3), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const Verdict& verdict : rig.diagnose()) {
+    EXPECT_EQ(verdict.kind(), Verdict::NOT_SERVED) << proto::describe(verdict);
+    EXPECT_EQ(verdict.server(), "server 2");
+  }
 }
 
 TEST(Hearing, ALinkIsNotNamedBesideAServerAtItsEndThatServesNobody) {

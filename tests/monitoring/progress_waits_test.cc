@@ -403,6 +403,27 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   EXPECT_EQ(verdicts[0].chain_size(), 2);
 }
 
+TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {
+  for (const bool is_stopped : {true, false}) {
+    ReportRig rig;
+    const uint64_t mount = rig.process("mount", "mount 4711", "");
+    rig.task(mount, "client.await_recalls");
+    const RigTask reader = rig.task(rig.client(), "client.open");
+    const uint64_t span = rig.call(reader, proto::WAIT_CALL, "10.0.0.100:6000");
+    const RigTask handler = rig.task(rig.metaserver(), "serve.OpenRead", span);
+    rig.wait(handler, proto::WAIT_RESOURCE, 0, fmt::format("process {:x}", mount));
+    if (is_stopped) rig.silence(mount, 8s);
+    if (!is_stopped) rig.moves(RigTask{mount, 0, 0});
+    const auto verdicts = rig.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(is_stopped ? 1 : 0))
+        << "one that reports is still writing out what it kept back";
+    if (!is_stopped) continue;
+    EXPECT_EQ(verdicts[0].server(), "mount 4711");
+    EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
+    EXPECT_FALSE(verdicts[0].masked()) << "another client waits for it";
+  }
+}
+
 TEST(WaitGraph, ACircleThatClosesOnlyByAGuessIsNone) {
   // Both wait for buffers of which nobody says who holds them, and one of them is waited for by the other's child.
   ReportRig rig;

@@ -18,8 +18,8 @@ constexpr Site kServe{"serve.ReadChunk"};
 struct Rig {
   HandClock clock;
   Recorder recorder{clock, 1};
-  Reporter reporter{
-      recorder, 42, {.kind = "chunkserver", .name = "server 4", .address = "10.0.0.4:9700", .server_id = 7}};
+  Reporter reporter{recorder,
+                    {.kind = "chunkserver", .name = "server 4", .address = "10.0.0.4:9700", .server_id = 7}};
 
   proto::SightReport report() { return reporter.make(clock.now(), clock.wall_now()); }
   void deliver(proto::SightReportAnswer answer = {}) { reporter.delivered(answer); }
@@ -35,7 +35,7 @@ TEST(Reporter, TellsWhatStandsStillWithItsPlaceAndWhatItWaitsFor) {
   rig.deliver();
   rig.clock.advance(7s);
   const auto report = rig.report();
-  EXPECT_EQ(report.process(), 42u);
+  EXPECT_EQ(report.process(), rig.recorder.process());
   EXPECT_EQ(report.name(), "server 4");
   EXPECT_FALSE(report.all_live());
   ASSERT_EQ(report.live_size(), 4);
@@ -193,7 +193,7 @@ TEST(Reporter, AReportIsBoundedAndKeepsTheOldest) {
 
 TEST(Reporter, OneLongStayIsToldBeforeWhatHappensOften) {
   Rig rig;
-  Reporter small(rig.recorder, 42, {.kind = "chunkserver"}, {.totals_bytes = 1});
+  Reporter small(rig.recorder, {.kind = "chunkserver"}, {.totals_bytes = 1});
   for (int i = 0; i < 1000; ++i) {
     const Task often{rig.recorder.root_context(), kSend};
     rig.clock.advance(1us);

@@ -167,6 +167,25 @@ TEST(FailSlow, ALinkIsALinkAndAServerIsAServer) {
   EXPECT_EQ(alarms[0].servers_waiting_size(), 5);
 }
 
+TEST(FailSlow, AServerAllOfWhoseLinksAreSlowIsNamedWithoutThosePeers) {
+  // Its only link is to a server that others reach as well as ever.
+  Cluster cluster(6, 4);
+  cluster.add_links();
+  std::erase_if(cluster.devices, [](const auto& device) {
+    return device.peer && device.server == 1 && device.name != "10.0.0.4:7000";
+  });
+  for (int s = 0; s < 120; ++s)
+    cluster.second();
+  for (auto& device : cluster.devices)
+    if (device.peer && device.server == 1) device.factor = 4;
+  ASSERT_LE(cluster.seconds_to_alarm(60), 60);
+  const auto alarms = cluster.alarms();
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].kind(), proto::Verdict::SLOW);
+  EXPECT_EQ(alarms[0].server(), "server 2");
+  EXPECT_EQ(alarms[0].servers_waiting_size(), 0) << "nobody is told to go around it";
+}
+
 TEST(FailSlow, WithoutPeersOrRequestsNothingIsSaid) {
   Cluster few(3, 1);
   for (int s = 0; s < 120; ++s)

@@ -187,7 +187,7 @@ std::set<std::string> named(Method method, Program program, size_t ranks, Hang h
                                .name = "rank-" + std::to_string(rank),
                                .address = "10.0.0.1:" + std::to_string(100 + rank),
                                .server_id = rank + 1};
-    reporters.push_back(std::make_unique<sight::Reporter>(*recorders.back(), rank + 1, who));
+    reporters.push_back(std::make_unique<sight::Reporter>(*recorders.back(), who));
     threads.emplace_back([&job, program, rank, &recorder = *recorders.back()] {
       program(job, rank, recorder.root_context());
     });

@@ -6,6 +6,7 @@
 #include <boost/asio/detached.hpp>
 #include <fmt/format.h>
 
+#include "client/lib/files/open_files.h"
 #include "common/proto/verdicts.h"
 #include "common/runtime/fault_points.h"
 #include "monitoring/daemon/monitor.h"
@@ -124,7 +125,9 @@ TEST_F(Diagnosis, AHangAtAFaultPointOfAServerIsNamedWithItsRegion) {
   };
   for (const Case& each : {Case{1, FaultPoint::kOwnSum, "", "partial_sum_own"},
                            Case{2, FaultPoint::kDiskWrite, "", "chunkserver."},
-                           Case{3, FaultPoint::kServeStream, "ReadChunk", "ReadChunk"}}) {
+                           Case{3, FaultPoint::kServeStream, "ReadChunk", "ReadChunk"},
+                           Case{6, FaultPoint::kWake, "record", "chunkserver."},
+                           Case{7, FaultPoint::kComplete, "disk call", "chunkserver."}}) {
     SCOPED_TRACE(each.seed);
     Watched watched(each.seed);
     SimulatedCluster& cluster = watched.cluster;
@@ -154,6 +157,47 @@ TEST_F(Diagnosis, WhatARepairManagerAsksTheMetaserverIsAWaitOfTheRepair) {
   EXPECT_TRUE(watched.says(names_metaserver, kNamedWithin)) << in_words(cluster.verdicts());
   for (const Verdict& verdict : cluster.verdicts())
     EXPECT_EQ(verdict.server(), "metaserver") << in_words(cluster.verdicts());
+}
+
+TEST_F(Diagnosis, AClientThatIsStoppedWithAWriteLeaseIsNamedByWhoWaitsForIt) {
+  Watched watched(9);
+  SimulatedCluster& cluster = watched.cluster;
+  KINTSUGI_ASSERT_OK(watched.start());
+  const size_t owner = 1, other = 2;
+  auto files =
+      cluster.client_program(owner).client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  const auto make = [&](uint64_t parent, const char* name, proto::Attributes::Type type) {
+    proto::MakeInodeRequest request;
+    request.set_parent(parent);
+    request.set_name(name);
+    request.set_type(type);
+    request.set_mode(0755);
+    return cluster.run(files->names().make({}, std::move(request)));
+  };
+  const auto directory = make(1, "leased", proto::Attributes::DIRECTORY);
+  ASSERT_TRUE(directory) << directory.error();
+  cluster.run_for(
+      6s);  // ids are reserved, so that names can be made under a lease, and the session tells its process
+  ASSERT_TRUE(make(directory->inode(), "one", proto::Attributes::FILE));
+  ASSERT_TRUE(files->session().has_lease(directory->inode()));
+  cluster.client_node(owner).stop_process();
+  const auto list = [](ClientProgram& program) -> asio::awaitable<void> {
+    const ClientProgram::Use use(program);
+    (void)co_await program.client().list("/leased");
+  };
+  asio::co_spawn(cluster.simulation().executor(), list(cluster.client_program(other)), asio::detached);
+  EXPECT_TRUE(watched.says(
+      [&](const Verdict& verdict) {
+        return verdict.kind() == Verdict::CLIENT &&
+               verdict.server() == SimulatedCluster::client_name(owner) && !verdict.masked();
+      },
+      kNamedWithin))
+      << in_words(cluster.verdicts());
+  for (const Verdict& verdict : cluster.verdicts())
+    EXPECT_NE(verdict.server(), "metaserver") << in_words(cluster.verdicts());
+  cluster.client_node(owner).continue_process();
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
 bool names_link(const Verdict& verdict, const std::string& a, const std::string& b) {

@@ -13,6 +13,7 @@
 #include "chunkserver/store/disk/interest.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/resumption.h"
 #include "common/runtime/span.h"
 #include "common/runtime/task_group.h"
@@ -68,7 +69,8 @@ class DiskCalls {
     if (waited->caller) waited->result = std::move(result);
     waiting_.erase(waited->place);
     if (waiting_.empty()) ended_.notify_all();
-    tell(*waited);
+    runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kComplete, "disk call"},
+                        [this, waited = std::move(waited)] { tell(*waited); });
   }
   void tell(Call& call);
   static void abort_on_exception(std::exception_ptr error);

@@ -3,8 +3,12 @@
 #include <cstring>
 
 #include "chunkserver/store/segments/segment_sealer.h"
+#include "common/runtime/fault_points.h"
 
 namespace kintsugi::chunkserver {
+
+using runtime::FaultPoint;
+
 namespace {
 
 constexpr uint64_t kZerosAtOnce = 1 << 20;
@@ -59,13 +63,21 @@ asio::awaitable<void> SegmentAppender::commit_groups() {
     Status status = co_await write_group(group);
     writing_ = false;
     if (active_ && active_->given_up) active_.reset();
-    for (Record* record : group) {
-      record->result = status;
-      record->done.notify_all();
-    }
+    for (Record* record : group)
+      end(*record, status);
   }
   if (active_ && active_->end > 0) co_await seal(disk_, std::exchange(active_, nullptr));
   running_ = false;
+}
+
+void SegmentAppender::end(Record& record, const Status& status) {
+  const auto wake = [&record] { record.done.notify_all(); };
+  // Whoever waits for the record keeps it, and whoever does not would end without the fault.
+  runtime::FaultPoints* const faults = record.done.waiting() > 0 ? runtime_.faults : nullptr;
+  runtime::do_or_lose(faults, {FaultPoint::kComplete, "record"}, [faults, &record, status, wake] {
+    record.result = status;
+    runtime::do_or_lose(faults, {FaultPoint::kWake, "record"}, wake);
+  });
 }
 
 SegmentAppender::Group SegmentAppender::take_group() {

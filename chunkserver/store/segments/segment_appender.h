@@ -80,6 +80,7 @@ class SegmentAppender {
 
   asio::awaitable<void> commit_groups();
   Group take_group();
+  void end(Record& record, const Status& status);
   asio::awaitable<Status> write_group(Group& group);
   AlignedMemory lay_out(Group& group, uint64_t group_number) const;
   void put_into_index(const Group& group);

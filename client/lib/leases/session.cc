@@ -52,6 +52,7 @@ asio::awaitable<void> Session::stop(bool keep) {
 asio::awaitable<Status> Session::send(Context context, proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id());
   request.set_number(uint64_t{numbers_.generation()} << 32 | ++told_);
+  if (context.recorder != nullptr) request.set_process(context.recorder->process());
   if (!request.ends()) {
     request.set_ask_locks(locks_.asks());
     request.set_believes(believes_);

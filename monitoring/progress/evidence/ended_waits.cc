@@ -100,7 +100,8 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
     const TimePoint started = callee.arrived() - duration_of(callee.last().uptime_ns());
     if (started <= wait.made()) wait.callee = callee.process();
   }
-  wait.others_served = movement.served_after(wait.callee, wait.made() + kBetweenReports);
+  wait.others_served = movement.served_after(wait.callee, wait.made() + kBetweenReports) &&
+                       !movement.resumed_after(wait.callee, wait.made());
   ended_[key] = std::move(wait);
 }
 

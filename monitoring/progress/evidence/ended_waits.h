@@ -22,8 +22,9 @@ struct EndedWait {
   TimePoint ended{};
   /// Process id; 0: no process is known that was there when the call was made.
   uint64_t callee = 0;
-  bool heard = false;          ///< the callee has shown a task for the call
-  bool others_served = false;  ///< the callee began to serve other requests during the call
+  bool heard = false;  ///< the callee has shown a task for the call
+  bool others_served =
+      false;  ///< the callee began to serve other requests during the call, without a long pause
 
   TimePoint made() const;
 };

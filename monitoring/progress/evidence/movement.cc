@@ -8,6 +8,8 @@ namespace {
 
 /// The names of roles that serve requests begin so (common/rpc/method.cc).
 constexpr std::string_view kServeRoles = "serve.";
+/// Chunkservers ask one another something every five seconds: who begins to serve nothing for longer hears nothing.
+constexpr Duration kPause = 6s;
 
 }  // namespace
 
@@ -49,8 +51,11 @@ void Movement::count_served(const model::ProcessView& view) {
     if (!name.starts_with(kServeRoles)) continue;
     const auto [at, is_new] = process.roles.try_emplace(name, Served::Role{told.begun(), view.arrived()});
     if (is_new || at->second.told == view.arrived()) continue;
-    if (told.begun() > at->second.begun)
+    if (told.begun() > at->second.begun) {
       process.grew_since = std::max(process.grew_since.value_or(at->second.told), at->second.told);
+      if (process.grew && view.arrived() - *process.grew > kPause) process.resumed = view.arrived();
+      process.grew = view.arrived();
+    }
     at->second = {told.begun(), view.arrived()};
   }
 }
@@ -61,11 +66,6 @@ std::optional<Duration> Movement::unmoved(uint64_t process, const std::string& n
   return now - found->second.moved;
 }
 
-bool Movement::moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const {
-  const auto found = counters_.find({process, name});
-  return found != counters_.end() && found->second.changed && now - found->second.moved <= within;
-}
-
 bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint since) const {
   const auto found = counters_.find({process, name});
   return found != counters_.end() && found->second.changed && found->second.moved > since;
@@ -74,6 +74,11 @@ bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint 
 bool Movement::served_after(uint64_t process, TimePoint since) const {
   const auto found = served_.find(process);
   return found != served_.end() && found->second.grew_since && *found->second.grew_since > since;
+}
+
+bool Movement::resumed_after(uint64_t process, TimePoint since) const {
+  const auto found = served_.find(process);
+  return found != served_.end() && found->second.resumed && *found->second.resumed > since;
 }
 
 }  // namespace kintsugi::progress

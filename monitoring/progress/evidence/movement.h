@@ -23,12 +23,13 @@ class Movement {
   /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything
   /// about it.
   std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
-  /// True when a change was seen, and not long ago.
-  bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
   /// True when a change was seen after `since`. What had never been told before is no change.
   bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;
+  /// True when the process began to serve something after `since`, and nothing for a while before that: what was sent to
+  /// it in that while may still be on its way, since TCP repeats what was lost ever more seldom.
+  bool resumed_after(uint64_t process, TimePoint since) const;
 
  private:
   struct Counter {
@@ -44,6 +45,8 @@ class Movement {
     };
     std::map<std::string, Role> roles;
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
+    std::optional<TimePoint> grew;        ///< when that was told
+    std::optional<TimePoint> resumed;     ///< when a growth was told that came after none for kPause
   };
 
   void count(const model::ProcessView& view);

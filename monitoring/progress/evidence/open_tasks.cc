@@ -1,7 +1,10 @@
 #include "monitoring/progress/evidence/open_tasks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+
+#include "common/runtime/trace_recorder.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -104,6 +107,12 @@ bool OpenTasks::is_unheard(const OpenTask& task) const {
   return top.wait() == proto::WAIT_CALL && top.target_span() != 0 && task.still >= kUnheard &&
          duration_of(top.age_ns()) >= kUnheard && process_at(top.target()) >= 0 &&
          begun_by(top.target_span()).empty();
+}
+
+int OpenTasks::holder(const proto::SightLive& wait) const {
+  if (wait.wait() != proto::WAIT_RESOURCE || !wait.target().starts_with(runtime::kProcessTarget)) return -1;
+  return snapshot_.index_of(
+      std::strtoull(wait.target().c_str() + runtime::kProcessTarget.size(), nullptr, 16));
 }
 
 const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {

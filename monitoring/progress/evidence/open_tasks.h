@@ -63,6 +63,8 @@ class OpenTasks {
   const std::vector<uint32_t>& begun_by(uint64_t span) const;
   /// Tasks that have a record with this span open.
   const std::vector<uint32_t>& holding(uint64_t span) const;
+  /// The process that is said to have the resource that is waited for; -1: none is, or it does not report.
+  int holder(const proto::SightLive& wait) const;
   /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he
   /// does something else.
   const std::vector<uint32_t>& at_stream(uint64_t span) const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/runtime/trace_recorder.h"
+
 namespace kintsugi::progress {
 namespace {
 
@@ -133,13 +135,8 @@ uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int cal
     return place;
   }
   const uint32_t link = vertex(Place::kLink, std::min(caller, callee), std::max(caller, callee), "");
-  const bool is_sure = finding.what == Hearing::What::kLink;
-  // Another request may decide where this one leaves it open.
-  if (is_sure || vertices_[link].why.empty()) {
-    vertices_[link].either_end = !is_sure;
-    vertices_[link].mutual |= finding.mutual;
-    vertices_[link].why = finding.why;
-  }
+  if (finding.mutual || vertices_[link].why.empty()) vertices_[link].why = finding.why;
+  vertices_[link].mutual |= finding.mutual;
   return link;
 }
 
@@ -248,6 +245,16 @@ void WaitGraph::add_sibling(uint32_t task) {
 void WaitGraph::add_resource(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const std::string& resource = open.top().target();
+  if (resource.starts_with(runtime::kProcessTarget)) {
+    const int holder = tasks_.holder(open.top());
+    // One that reports is asked to give it back, and what keeps it from that stands still there.
+    if (holder < 0 || !(tasks_.processes()[holder].silent || tasks_.processes()[holder].spinning))
+      vertices_[task].feeds = true;
+    else
+      connect(task,
+              vertex(tasks_.processes()[holder].silent ? Place::kSilent : Place::kRunning, holder, -1, ""));
+    return;
+  }
   // One holder that lets go is enough, so it waits for all of them only while all of them stand still.
   if (const auto& holders = tasks_.holding(open.top().target_span()); !holders.empty())
     return connect_to_tasks(task, holders, true);

@@ -44,7 +44,6 @@ struct Vertex {
   bool feeds = false;
   bool unresolved = false;  ///< the reports do not show what it waits for
   bool doubtful = false;    ///< it is blamed only because what it waits for is not visible
-  bool either_end = false;  ///< only for kLink: one of the two ends may be the cause instead
   bool mutual = false;      ///< only for kLink: neither end hears the other
   std::string why;          ///< why it is blamed, as a sentence
 };

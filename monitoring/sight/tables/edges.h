@@ -34,8 +34,8 @@ class EdgeTable {
   /// REQUIRES: limit < UINT16_MAX; states have numbers below `states`.
   EdgeTable(uint32_t limit, uint32_t states);
 
-  /// For the writer. Null: there is no room for the edge.
-  [[gnu::always_inline]] EdgeTotals* count(uint16_t from, uint16_t to, int64_t sojourn_ns);
+  /// For the writer: so many transitions (`weight`) after the same time. Null: there is no room for the edge.
+  [[gnu::always_inline]] EdgeTotals* count(uint16_t from, uint16_t to, int64_t sojourn_ns, uint32_t weight);
 
   // ---- for any thread
 
@@ -80,17 +80,17 @@ inline int64_t log2_q8(int64_t value) {
   return (bits & ~int64_t{255}) - (kBias << kFractionBits) + kLogarithmFractions[bits & 255];
 }
 
-inline EdgeTotals* EdgeTable::count(uint16_t from, uint16_t to, int64_t sojourn_ns) {
+inline EdgeTotals* EdgeTable::count(uint16_t from, uint16_t to, int64_t sojourn_ns, uint32_t weight) {
   const Next& next = next_[from];
   const uint16_t number = next.state == to && next.edge != 0 ? next.edge : find(from, to);
   if (number == 0) return nullptr;
   EdgeTotals& edge = edges_[number - 1];
-  add(edge.count, uint64_t{1});
+  add(edge.count, uint64_t{weight});
   if (from == 0) return &edge;  // no time is spent outside of all states
   const int64_t x = log2_q8(std::max<int64_t>(sojourn_ns, 1));
-  add(edge.sum_q8, x);
-  add(edge.sum_sq_q16, x * x);
-  add(edge.histogram[std::min<uint64_t>(static_cast<uint64_t>(x) / 256, 31)], uint32_t{1});
+  add(edge.sum_q8, x * weight);
+  add(edge.sum_sq_q16, x * x * weight);
+  add(edge.histogram[std::min<uint64_t>(static_cast<uint64_t>(x) / 256, 31)], weight);
   return &edge;
 }
 

@@ -95,6 +95,7 @@ class RecordTable {
     return record == nullptr || record->below == handle.slot ? nullptr : record;
   }
   LiveRecord& operator[](uint32_t slot) { return records_[slot]; }
+  const LiveRecord& operator[](uint32_t slot) const { return records_[slot]; }
   /// Field by field into the table: nothing is put together elsewhere first, which would cost as much again.
   [[gnu::always_inline]] LiveHandle fill(uint32_t slot, const runtime::Opening& opening,
                                          const Standing& standing, RegionKind kind, int64_t now_ns);

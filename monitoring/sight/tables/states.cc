@@ -4,7 +4,8 @@
 
 namespace kintsugi::sight {
 
-StateTable::StateTable(uint32_t limit) : states_(limit), index_(limit), last_waits_(limit) {
+StateTable::StateTable(uint32_t limit)
+    : states_(limit), index_(limit), last_waits_(limit), last_children_(limit), last_backs_(limit) {
   KINTSUGI_ASSERT(limit <= UINT16_MAX);
 }
 
@@ -24,6 +25,18 @@ StateTable::StateTable(uint32_t limit) : states_(limit), index_(limit), last_wai
   const uint16_t state = of(under.role_path, states_[under.state].last_child, wait, under.role);
   if (under.state != 0) last_waits_[under.state] = {state, wait};
   return state;
+}
+
+[[gnu::noinline]] StateTable::Child StateTable::find_child(const LiveRecord& under, const Site& site,
+                                                           WaitKind wait) {
+  const uint64_t role_path = runtime::child_path(under.role_path, site);
+  return {&site, role_path, of(role_path, nullptr, wait, under.role), wait};
+}
+
+[[gnu::noinline]] uint16_t StateTable::find_back(const LiveRecord& under, const Site& site, uint16_t state) {
+  const uint16_t back = of(under.role_path, &site, under.wait, under.role);
+  if (state != 0) last_backs_[state] = {back, under.wait};
+  return back;
 }
 
 std::vector<StateRecord> StateTable::read(uint32_t from) const {

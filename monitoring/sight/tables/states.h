@@ -41,6 +41,24 @@ class StateTable {
     const LastWait& last = last_waits_[under.state];
     return last.wait == wait && last.state != 0 ? last.state : find_wait(under, wait);
   }
+  /// What is opened on top of a record.
+  struct Child {
+    const Site* site;    ///< null: none yet
+    uint64_t role_path;  ///< its path from the entry of the role down
+    uint16_t state;      ///< where a task stands that is in it
+    WaitKind wait;
+  };
+  [[gnu::always_inline]] const Child& of_child(const LiveRecord& under, const Site& site, WaitKind wait) {
+    Child& last = last_children_[under.state];
+    if (last.site != &site || last.wait != wait || under.state == 0) [[unlikely]]
+      last = find_child(under, site, wait);
+    return last;
+  }
+  /// Where a task stands in `under` when its child `site` ends, in which the task stood in `state`.
+  [[gnu::always_inline]] uint16_t after_child(const LiveRecord& under, const Site& site, uint16_t state) {
+    const Back& last = last_backs_[state];
+    return last.wait == under.wait && last.state != 0 ? last.state : find_back(under, site, state);
+  }
 
   // ---- for any thread
 
@@ -50,6 +68,8 @@ class StateTable {
  private:
   [[clang::preserve_most]] uint16_t create(const StateRecord& record);
   [[clang::preserve_most]] uint16_t find_wait(const LiveRecord& under, WaitKind wait);
+  [[clang::preserve_most]] Child find_child(const LiveRecord& under, const Site& site, WaitKind wait);
+  [[clang::preserve_most]] uint16_t find_back(const LiveRecord& under, const Site& site, uint16_t state);
 
   ZeroedArray<StateRecord> states_;
   std::atomic<uint32_t> used_{1};
@@ -60,6 +80,12 @@ class StateTable {
     WaitKind wait;
   };
   ZeroedArray<LastWait> last_waits_;
+  ZeroedArray<Child> last_children_;  ///< index: the state below; likewise
+  struct Back {
+    uint16_t state;  ///< 0: none yet
+    WaitKind wait;   ///< of the record below
+  };
+  ZeroedArray<Back> last_backs_;  ///< index: the state in the child that ends; likewise
   Count dropped_;
 };
 

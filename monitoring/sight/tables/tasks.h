@@ -30,7 +30,8 @@ struct TaskRecord {
   uint32_t transitions;
   uint16_t recent[kRecent];  ///< the most recent distinct states
   uint8_t recent_next, edge_count, overflowed, flags;
-  uint32_t reserved;
+  /// Tasks that it stands for in the totals of transitions, itself among them.
+  uint32_t weight;
   TaskEdge edges[kEdges];  ///< its own transitions; `overflowed`: there were more
   uint64_t reserved_more[6];
 };
@@ -45,7 +46,7 @@ class TaskTable {
 
   struct Beginning {
     int64_t now_ns;
-    uint32_t parent_task, root;
+    uint32_t parent_task, root, weight;
     uint16_t role;
     uint8_t flags;
   };
@@ -117,6 +118,7 @@ inline uint32_t TaskTable::begin(const Beginning& beginning) {
   put(task.edge_count, uint8_t{0});
   put(task.overflowed, uint8_t{0});
   put(task.flags, beginning.flags);
+  put(task.weight, beginning.weight);
   return number;
 }
 

@@ -72,7 +72,8 @@ class Seen:
                 continue
             if identity not in self.reports:
                 self.reports[identity] = {**kept(verdict), "after": self.elapsed()}
-                self.first = self.first or self.elapsed()
+                if verdict["kind"] != "client":  # which accuses no server: the fault is watched for longer
+                    self.first = self.first or self.elapsed()
             self.reports[identity]["confidence"] = verdict["confidence"]
 
     def all(self):
@@ -157,7 +158,7 @@ def record(arguments):
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="diagnosis-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster")
-    load = Load(cluster, work, arguments.seed, arguments.pace)
+    cluster.load = load = Load(cluster, work, arguments.seed, arguments.pace)
     try:
         load.start()
         time.sleep(WARM_UP[arguments.faults])

@@ -20,7 +20,12 @@ import surroundings
 # Nothing is drawn there: calls that wait on purpose for as long as nothing is new, and those by which the campaign itself speaks.
 NOT_DRAWN = ["AwaitRecalls", "FetchRepairWork", "ChangeFaults", "RegisterMonitor", "FindMonitor"]
 # Points that stop, delay or hold the loop of what passes them. (At call a caller waits that is no server; answer and heartbeat lose messages.)
-POINTS = ["serve-stream", "serve-call", "send-chunk", "disk-read", "disk-write", "disk-sync", "own-sum", "forward-sum", "rebuild", "store-commit", "start-repair"]
+STOPS = ["serve-stream", "serve-call", "send-chunk", "disk-read", "disk-write", "disk-sync", "own-sum", "forward-sum", "rebuild", "store-commit", "start-repair"]
+# What is lost there is a wakeup, a permit that is given back, or a result; or two coroutines wait for each other.
+LOST = {"lost-wakeup": "wake", "leaked-permits": "release", "never-completed": "complete", "deadlock": "deadlock"}
+POINTS = [*STOPS, *LOST.values()]
+# How many there are of what is never given back: fewer losses hold nobody up. Chunkservers get as many buffers as the least that they take.
+PERMITS, BUFFERS = {"buffer": 16}, "16MiB"
 
 
 class Place:
@@ -44,8 +49,8 @@ def places_of(role, daemons, passed, seconds):
 ANSWERS = [("RepairChunk", "chunkserver"), ("AllocateStripe", "metaserver"), ("Stat", "metaserver")]
 SKIP = 12  # passes that go first are drawn below this; fewer where few come by in the time that there is
 
-OUTSIDE = {"stop": 4, "pause": 3, "freeze": 4, "starve": 4, "disk": 5, "cut-off": 3, "deaf": 3, "dead-link": 4}
-INSIDE = {"hang": 11, "cpu-loop": 4, "delay": 4, "drop": 2, "repeat": 1}
+OUTSIDE = {"stop": 4, "pause": 3, "freeze": 4, "starve": 4, "disk": 5, "cut-off": 3, "deaf": 3, "dead-link": 4, "stopped-mount": 2}
+INSIDE = {"hang": 11, "cpu-loop": 4, "delay": 4, "drop": 2, "repeat": 1, "lost-wakeup": 1, "leaked-permits": 2, "never-completed": 2, "deadlock": 1}
 OUTSIDE_SHARE = 0.48
 # Interference: a processor's competitor in the daemon's control group or beside all daemons, a slow link or disk; and at fault points memory that is walked
 # through or never given back, messages that each take a while, and such that are lost, damaged or come twice where somebody makes up for it.
@@ -103,15 +108,18 @@ class Fault:
         at_metaserver = rng.random() < 0.1
         if self.outside:
             self.server = "metaserver" if at_metaserver and self.kind in ("stop", "pause", "freeze", "starve", "disk") else one
+            self.server = "mount" if self.kind == "stopped-mount" else self.server
             self.peer = other if self.kind == "dead-link" else ""
         else:
-            self.action = self.kind
+            self.action = "hang" if self.kind in LOST else self.kind
+            self.times = 0 if self.kind == "leaked-permits" else 1  # one permit less holds nobody up
             self.seconds = {"cpu-loop": LOOP_SECONDS, "delay": DELAY_SECONDS}.get(self.kind, 0)
             if self.kind in ("drop", "repeat"):
                 self.point = "answer"
                 self.detail, where = rng.choice(ANSWERS)
             else:
-                place = rng.choice(self.cluster.places)
+                points = [LOST[self.kind]] if self.kind in LOST else STOPS
+                place = rng.choice([place for place in self.cluster.places if place.point in points])
                 self.point, self.detail, where = place.point, place.detail, place.role
                 self.skip = rng.randrange(0, max(1, min(SKIP, int(place.passes / 2))))
             self.server = {"metaserver": "metaserver", "repair manager": self.cluster.repair_manager}.get(where, one)
@@ -160,10 +168,11 @@ class Fault:
             self.server = "metaserver"
 
     def from_outside(self):
-        pid = self.cluster.pid(self.server) if self.server else 0
+        pid = self.cluster.pid(self.server) if self.server and self.kind != "stopped-mount" else 0
         directory = self.cluster.directory
         return {"stop": lambda: surroundings.Stopped(pid),
                 "pause": lambda: surroundings.Stopped(pid, PAUSE_SECONDS),
+                "stopped-mount": lambda: surroundings.StoppedMount(self.cluster.load),
                 "freeze": lambda: surroundings.frozen(pid),
                 "starve": lambda: surroundings.starved(pid),
                 "disk": lambda: surroundings.hanging_disk(pid, directory),
@@ -218,7 +227,7 @@ class Fault:
             return self.means.happened()
         try:
             for fault in self._fault("list", self.address())["faults"]:
-                if fault["happened"] > 0:
+                if fault["happened"] >= (PERMITS.get(self.detail, 1) if self.kind == "leaked-permits" else 1):
                     self.place = self.place or {name: fault[name] for name in ("file", "line", "function", "region")}
                     return True
             return False

@@ -3,7 +3,7 @@
 It compares what a verdict says with what the fault wrote down when it happened: the servers that it was done to, and the file, line, function and region
 of the place in the code.
 
-- A fault is *named* by a verdict in which all of its servers stand: the server, or both ends of a link.
+- A fault is *named* by a verdict in which all of its servers stand: the server, or both ends of a link; that of a mount by one that says so of a mount.
 - A *reported server* is right when the fault was done to it. The healthy end of a link is a wrong one, and so is every server of a verdict that stood before
   the injection, or came after its end without naming the fault's server: reports come a second late.
 - A verdict is right when all servers that it reports are, and there is one. One that says that the machine is short of processor reports no server, and
@@ -43,21 +43,28 @@ def share(hits, count):
     return f"{hits} of {count} ({100 * hits / max(1, count):.1f} %, {100 * low:.1f} to {100 * high:.1f})"
 
 
+def is_client(end):
+    return end.startswith(("client", "mount", "an unknown"))
+
+
 def faulty(injection):
-    return {end for end in (injection["server"], injection["peer"]) if end}
+    return {end for end in (injection["server"], injection["peer"]) if end and not is_client(end)}
 
 
 def reported(injection, verdict):
-    """The servers that a verdict accuses; a client at the other end of a link is none."""
+    """The servers that a verdict accuses; a client at the other end of a link is none. "repair manager" is whichever there is."""
     if verdict["kind"] == "host" or verdict["kind"] == "client":
         return set()
-    return {end for end in (verdict["server"], verdict["peer"]) if end and not end.startswith(("client", "mount", "an unknown"))}
+    ends = {end for end in (verdict["server"], verdict["peer"]) if end and not is_client(end)}
+    return {injection["server"] if end == "repair manager" and injection["server"].startswith(end) else end for end in ends}
 
 
 def names(injection, verdict):
     """All servers of the fault stand in the verdict."""
     if injection["kind"] == "machine-hog":
         return verdict["kind"] == "host"
+    if is_client(injection["server"]):
+        return is_client(verdict["server"]) and verdict["server"].startswith(injection["server"])
     # Of what holds nobody up, it may be said whose messages they were.
     may_be_said = not injection["harmless"] or verdict["kind"] == "messages"
     return may_be_said and faulty(injection) <= reported(injection, verdict)

@@ -1,5 +1,5 @@
-"""Four clients that use a cluster while faults are made: puts and gets that are compared, metadata, repairs of chunks that are not
-lost, and reads as if one were."""
+"""What uses a cluster while faults are made: puts and gets that are compared, metadata, repairs of chunks that are not lost, reads as if one
+were, and a file that is written on a mount and read by another client."""
 
 import json
 import os
@@ -21,11 +21,15 @@ class Load:
         self.done, self.failed, self.wrong = 0, 0, 0
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
+        self.mount = self.directory / "mnt"
         self.threads = [threading.Thread(target=self.repeat, args=(work, pause * pace)) for work, pause in
-                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4)]]
+                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4), (self.shared, 1.0)]]
 
     def start(self):
         self.run("put", self.directory / "big", "/kept")
+        self.mount.mkdir()
+        subprocess.run([pathlib.Path(self.cluster.kintsugi).with_name("kintsugi-mount"), self.mount, "--log-file", self.directory / "mount.log"],
+                       env=self.cluster.environment, check=True)
         for thread in self.threads:
             thread.start()
 
@@ -33,6 +37,16 @@ class Load:
         self.stopping.set()
         for thread in self.threads:
             thread.join()
+        subprocess.run(["umount", self.mount], check=False)
+
+    def mount_processes(self):
+        """Those that serve the mount. Their parent only starts them anew when they die."""
+        parent = subprocess.run(["pgrep", "-f", f"kintsugi-mount {self.mount}"], capture_output=True, text=True, check=True).stdout.split()[0]
+        return [int(pid) for pid in subprocess.run(["pgrep", "-P", parent], capture_output=True, text=True, check=True).stdout.split()]
+
+    def write_on_mount(self):
+        """Whoever opens it next waits until the mount has given back its write lease."""
+        (self.mount / "shared").write_bytes(os.urandom(3000))
 
     def run(self, *words):
         return subprocess.run([self.cluster.kintsugi, *map(str, words)], env=self.cluster.environment, capture_output=True, text=True,
@@ -70,3 +84,10 @@ class Load:
             self.run("bench", "degraded-read", "--chunk", f"{stripe}:{self.rng.randrange(6)}", "--runs", 1)
         else:
             self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
+
+    def begin_to_read_shared(self):
+        return subprocess.Popen([self.cluster.kintsugi, "cat", "/shared"], env=self.cluster.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def shared(self, _name):
+        self.write_on_mount()
+        self.run("cat", "/shared")

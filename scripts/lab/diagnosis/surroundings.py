@@ -52,6 +52,29 @@ class Stopped:
         os.kill(self.pid, signal.SIGCONT)
 
 
+class StoppedMount:
+    """SIGSTOP of the process that serves the load's mount, while it has the write lease of a file that another client reads."""
+
+    def __init__(self, load):
+        self.load, self.stopped, self.reader = load, [], None
+
+    def begin(self):
+        self.load.write_on_mount()
+        self.stopped = [Stopped(pid) for pid in self.load.mount_processes()]
+        for one in self.stopped:
+            one.begin()
+        self.reader = self.load.begin_to_read_shared()
+
+    def happened(self):
+        return True
+
+    def end(self):
+        for one in self.stopped:
+            one.end()
+        if self.reader is not None:
+            self.reader.wait()
+
+
 class Repeated:
     """Something that is begun and ended again and again: `on` seconds of each `period`, by a process of its own."""
 

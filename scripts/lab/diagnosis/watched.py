@@ -17,6 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from compare import Cluster  # noqa: E402
+from faults import BUFFERS  # noqa: E402
 from surroundings import CGROUP, leave_group  # noqa: E402
 
 NEW_NETWORK = 0x40000000
@@ -55,6 +56,8 @@ class Watched(Cluster):
         self.restart("repair-manager-1")
         for number, server in enumerate(document["chunkservers"], start=1):
             self.addresses[f"chunkserver-{number}"] = server["listen"]
+            config = self.directory / "etc" / f"chunkserver-{number}.toml"
+            config.write_text(f'buffer_memory = "{BUFFERS}"\n' + config.read_text())
         # Started from inside of its group, so that all its sockets belong there. The metaserver last: the others look for it again.
         for name in [*(f"chunkserver-{number}" for number in range(1, SERVERS + 1)), "metaserver"]:
             self.groups[name] = f"kintsugi-{os.getpid()}-{name}"

@@ -18,7 +18,7 @@ class NodeReports {
   NodeReports(SimNode& node, const sight::Recorder& recorder, const rpc::Secret& secret,
               runtime::Endpoint metaserver, std::function<sight::Reporting()> who)
       : runtime_(node.observer_runtime()),
-        reporter_(recorder, runtime_.random.next(), {}),
+        reporter_(recorder, {}),
         sender_(runtime_, secret, reporter_, std::move(metaserver)),
         tasks_(runtime_),
         run_(runtime_) {

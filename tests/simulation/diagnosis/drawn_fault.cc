@@ -1,5 +1,9 @@
 #include "tests/simulation/diagnosis/drawn_fault.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 namespace kintsugi::simulation {
 
 using runtime::FaultAction;
@@ -18,31 +22,44 @@ constexpr const char* kRepairManager = "repair manager repair-0:7002";
 
 struct DrawnFault::Place {
   FaultPoint point;
-  const char* detail;
-  Where where;
+  std::string detail;
+  uint64_t passes;
 };
 
-const std::vector<DrawnFault::Place>& DrawnFault::places() {
-  static const std::vector<Place> all{
-      {FaultPoint::kServeStream, "WriteChunk", Where::kChunkserver},
-      {FaultPoint::kServeStream, "ReadChunk", Where::kChunkserver},
-      {FaultPoint::kServeStream, "PartialSum", Where::kChunkserver},
-      {FaultPoint::kServeCall, "RepairChunk", Where::kChunkserver},
-      {FaultPoint::kServeCall, "WriteSmallChunk", Where::kChunkserver},
-      {FaultPoint::kSendChunk, "", Where::kChunkserver},
-      {FaultPoint::kDiskRead, "", Where::kChunkserver},
-      {FaultPoint::kDiskWrite, "", Where::kChunkserver},
-      {FaultPoint::kDiskSync, "", Where::kChunkserver},
-      {FaultPoint::kOwnSum, "", Where::kChunkserver},
-      {FaultPoint::kForwardSum, "", Where::kChunkserver},
-      {FaultPoint::kRebuild, "", Where::kChunkserver},
-      {FaultPoint::kStoreCommit, "", Where::kMetaserver},
-      {FaultPoint::kServeCall, "AllocateStripe", Where::kMetaserver},
-      {FaultPoint::kServeCall, "Stat", Where::kMetaserver},
-      {FaultPoint::kStartRepair, "", Where::kRepairManager},
-  };
-  return all;
-}
+namespace {
+
+/// Nothing is drawn there: calls that wait on purpose for as long as nothing is new.
+constexpr std::array kNotDrawn{"AwaitRecalls", "FetchRepairWork"};
+/// Places at which somebody stops, is late or holds the loop.
+constexpr std::array kStops{FaultPoint::kServeCall,   FaultPoint::kServeStream, FaultPoint::kSendChunk,
+                            FaultPoint::kDiskRead,    FaultPoint::kDiskWrite,   FaultPoint::kDiskSync,
+                            FaultPoint::kOwnSum,      FaultPoint::kForwardSum,  FaultPoint::kRebuild,
+                            FaultPoint::kStoreCommit, FaultPoint::kStartRepair};
+/// Answers for which a client waits for longer than it takes to be sure.
+constexpr std::array kAnswers{"WriteSmallChunk", "RepairChunk", "AllocateStripe", "Stat", "RunRepair"};
+/// Places at which a message can be lost.
+constexpr std::array kMessages{FaultPoint::kAnswer, FaultPoint::kSendChunk};
+
+struct Kind {
+  const char* name;
+  FaultAction action;
+  std::span<const FaultPoint> points;
+  uint64_t times;  ///< 0: all passes; a permit that is leaked once leaves others
+};
+
+constexpr std::array kWakes{FaultPoint::kWake}, kReleases{FaultPoint::kRelease},
+    kCompletes{FaultPoint::kComplete}, kDeadlocks{FaultPoint::kDeadlock};
+constexpr std::array kKinds{Kind{"hang", FaultAction::kHang, kStops, 1},
+                            Kind{"cpu-loop", FaultAction::kCpuLoop, kStops, 1},
+                            Kind{"lost-message", FaultAction::kDrop, kMessages, 1},
+                            Kind{"lost-wakeup", FaultAction::kHang, kWakes, 1},
+                            Kind{"leaked-permit", FaultAction::kHang, kReleases, 0},
+                            Kind{"never-completed", FaultAction::kHang, kCompletes, 1},
+                            Kind{"deadlock", FaultAction::kHang, kDeadlocks, 1}};
+/// How often each is drawn, of twenty.
+constexpr std::array kShares{8, 3, 3, 1, 2, 2, 1};
+
+}  // namespace
 
 DrawnFault::DrawnFault(SimulatedCluster& cluster, uint64_t seed)
     : cluster_(cluster), random_(seed), number_(random_.next() % cluster.chunkservers()) {
@@ -59,32 +76,74 @@ DrawnFault::DrawnFault(SimulatedCluster& cluster, uint64_t seed)
 
 void DrawnFault::draw_point() {
   class_ = Class::kPoint;
-  const uint64_t what = random_.next() % 5;
-  skip_ = random_.next() % kMostSkipped;
-  const Place* place = &places()[random_.next() % places().size()];
-  if (what == 4) {
-    // A message of the callee's is lost: an answer, or a frame of what is read.
-    static const std::vector<Place> kLost{{FaultPoint::kAnswer, "WriteSmallChunk", Where::kChunkserver},
-                                          {FaultPoint::kAnswer, "RepairChunk", Where::kChunkserver},
-                                          {FaultPoint::kSendChunk, "", Where::kChunkserver},
-                                          {FaultPoint::kAnswer, "AllocateStripe", Where::kMetaserver},
-                                          {FaultPoint::kAnswer, "Stat", Where::kMetaserver},
-                                          {FaultPoint::kAnswer, "RunRepair", Where::kMetaserver}};
-    place = &kLost[random_.next() % kLost.size()];
+  int left = static_cast<int>(random_.next() % 20);
+  size_t kind = 0;
+  while (left >= kShares[kind])
+    left -= kShares[kind++];
+  kind_ = kKinds[kind].name;
+  const uint64_t role = random_.next() % 10;
+  if (role < 3) server_ = kMetaserver;
+  if (role == 3) server_ = kRepairManager;
+  count_places();
+}
+
+void DrawnFault::count_places() {
+  // Places are counted only while a fault is set, here one that never happens.
+  runtime::Fault never{.point = FaultPoint::kHeartbeat, .action = FaultAction::kDelay, .skip = ~0ull};
+  for (size_t number = 0; number < cluster_.chunkservers(); number++)
+    KINTSUGI_ASSERT(cluster_.node(number).faults().set(never));
+  KINTSUGI_ASSERT(cluster_.metaserver_node().faults().set(never));
+  KINTSUGI_ASSERT(cluster_.repair_manager_node(0).faults().set(never));
+  counted_since_ = cluster_.simulation().now();
+}
+
+std::vector<DrawnFault::Place> DrawnFault::places_of(SimNode& node) const {
+  const Kind& kind = *std::ranges::find(kKinds, kind_, &Kind::name);
+  const runtime::FaultPoints& faults = node.faults();
+  std::vector<Place> places;
+  for (const FaultPoint point : kind.points) {
+    bool has_methods = false;
+    for (const auto& [place, passes] : faults.methods()) {
+      if (place.first != point) continue;
+      has_methods = true;
+      if (std::ranges::find(kNotDrawn, place.second) != kNotDrawn.end()) continue;
+      if (point != FaultPoint::kAnswer || std::ranges::find(kAnswers, place.second) != kAnswers.end())
+        places.push_back({point, place.second, passes});
+    }
+    const uint64_t passes = faults.passes()[static_cast<size_t>(point)];
+    if (!has_methods && passes > 0) places.push_back({point, "", passes});
   }
-  kind_ = what == 4 ? "lost-message" : what == 3 ? "cpu-loop" : "hang";
-  point_ = name_of(place->point);
-  detail_ = place->detail;
-  if (place->where == Where::kMetaserver) server_ = kMetaserver;
-  if (place->where == Where::kRepairManager) server_ = kRepairManager;
-  fault_ = {.point = place->point,
-            .action = what == 4   ? FaultAction::kDrop
-                      : what == 3 ? FaultAction::kCpuLoop
-                                  : FaultAction::kHang,
+  return places;
+}
+
+bool DrawnFault::draw_place() {
+  std::vector<Place> places = places_of(node());
+  // Not every role has places of every kind.
+  if (places.empty()) {
+    server_ = SimulatedCluster::name(number_);
+    places = places_of(node());
+  }
+  for (size_t number = 0; number < cluster_.chunkservers(); number++)
+    cluster_.node(number).faults().clear();
+  cluster_.metaserver_node().faults().clear();
+  cluster_.repair_manager_node(0).faults().clear();
+  if (places.empty()) return false;
+  const Place& place = places[random_.next() % places.size()];
+  const Kind& kind = *std::ranges::find(kKinds, kind_, &Kind::name);
+  point_ = name_of(place.point);
+  detail_ = place.detail;
+  // Of what is seldom passed, fewer passes are left alone: it is to happen within ten seconds, as a rule.
+  const double counted = to_seconds(cluster_.simulation().now() - counted_since_);
+  const auto passes_soon =
+      static_cast<uint64_t>(10.0 * static_cast<double>(place.passes) / std::max(1.0, counted));
+  skip_ = random_.next() % std::clamp<uint64_t>(passes_soon, 1, kMostSkipped);
+  fault_ = {.point = place.point,
+            .action = kind.action,
             .detail = detail_,
             .skip = skip_,
-            .times = 1,
+            .times = kind.times,
             .delay = kLoop};
+  return true;
 }
 
 void DrawnFault::draw_outside() {
@@ -119,8 +178,9 @@ SimNode& DrawnFault::node() const {
   return server_ == kMetaserver ? cluster_.metaserver_node() : cluster_.node(number_);
 }
 
-void DrawnFault::begin() {
+bool DrawnFault::begin() {
   if (class_ == Class::kPoint) {
+    if (!draw_place()) return false;
     KINTSUGI_ASSERT(node().faults().set(fault_));
   } else if (kind_ == "stop") {
     node().stop_process();
@@ -137,6 +197,7 @@ void DrawnFault::begin() {
   } else {
     cluster_.network().set_extra_latency(server_, 20ms);
   }
+  return true;
 }
 
 bool DrawnFault::happened() const {

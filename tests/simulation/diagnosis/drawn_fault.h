@@ -21,10 +21,12 @@ class DrawnFault {
   /// How long a verdict is waited for, once something has gone wrong.
   static constexpr Duration kWatch = 25s, kWatchSlow = 120s;
 
-  /// Draws it. Nothing happens before begin(). The cluster outlives it.
+  /// Draws it, but for the place: from now on it counts which places the load reaches. Nothing happens before begin().
+  /// The cluster outlives it.
   DrawnFault(SimulatedCluster& cluster, uint64_t seed);
 
-  void begin();
+  /// Draws the place among those that were reached. False: there is none, and nothing happens.
+  bool begin();
   bool happened() const;  ///< somebody came by
   void end();
 
@@ -40,10 +42,12 @@ class DrawnFault {
   std::optional<runtime::FaultPoints::Met> met() const;
 
  private:
-  enum class Where : uint8_t { kChunkserver, kMetaserver, kRepairManager };
   struct Place;
-  static const std::vector<Place>& places();
   void draw_point();
+  void count_places();
+  std::vector<Place> places_of(SimNode& node) const;
+  /// False: the load reached no place of the kind.
+  bool draw_place();
   void draw_outside();
   void draw_slow();
   std::string some_machine();
@@ -55,6 +59,7 @@ class DrawnFault {
   std::string kind_, point_, detail_, server_, peer_;
   uint64_t skip_ = 0;
   size_t number_ = 0;  ///< of the server, unless it is the metaserver or the repair manager
+  TimePoint counted_since_{};
   runtime::Fault fault_;
 };
 

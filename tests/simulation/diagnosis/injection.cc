@@ -101,7 +101,7 @@ class Injection {
   }
 
   void watch(DrawnFault& fault) {
-    fault.begin();
+    if (!fault.begin()) return;
     const TimePoint began = cluster_.simulation().now();
     std::optional<Duration> first;
     while (true) {
