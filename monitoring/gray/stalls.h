@@ -1,7 +1,7 @@
-/// Disks that stand still for half a second or longer again and again, while their average stays like that of the others:
-/// each server counts such requests itself. Stalls of several servers of one machine at the same time are those of a
-/// disk that they share, or of what it hangs on: no server is accused of them, but the machine, if disks of other
-/// machines do not stall. Not thread-safe.
+/// Disks that stand still for half a second or longer again and again, while their average stays like that of the
+/// others: each server counts such requests itself. Stalls of several servers of one machine at the same time are
+/// those of a disk that they share, or of what it hangs on: no server is accused of them, but the machine, if disks
+/// of other machines do not stall. Not thread-safe.
 #pragma once
 
 #include <map>

@@ -51,9 +51,9 @@ struct Attempt {
   Duration waited{};      ///< for so long until now
 };
 
-/// What began while the peer was away, or before its present process was there, is forgotten: it says nothing of the
-/// process that is accused. Bounded by the number of callers, that of peers, and kMostAttempts: so is what is older than
-/// `over`.
+/// What began while the peer was away, or before its present process was there, is forgotten, for it says nothing of
+/// the process that would be accused; so is what is older than `over`. Bounded by the number of callers, that of peers,
+/// and kMostAttempts.
 class UnreachedWatch {
  public:
   explicit UnreachedWatch(UnreachedSettings settings = {}) : settings_(settings) {}
