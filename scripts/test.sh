@@ -6,5 +6,5 @@ preset="${KINTSUGI_PRESET:-test}"
 start=$SECONDS
 scripts/build.sh "$preset"
 echo "Built preset $preset in $((SECONDS - start)) s."
-# One more than there are processors: tests of clusters mostly wait.
-ctest --preset "$preset" -j "$(($(nproc) + 1))" "$@"
+# Two more than there are processors: tests of clusters mostly wait.
+ctest --preset "$preset" -j "$(($(nproc) + 2))" "$@"

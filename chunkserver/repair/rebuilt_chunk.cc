@@ -53,7 +53,7 @@ asio::awaitable<Status> RebuiltChunk::write(Context context, std::span<const std
     if (!buffer_) {
       runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "buffers"));
       auto buffer = co_await to_.buffers.acquire(context.deadline);
-      if (!buffer) co_return buffer.error();
+      if (!buffer) co_return wait.finish(buffer.error());
       buffer_ = std::move(*buffer);
       filled_ = 0;
     }

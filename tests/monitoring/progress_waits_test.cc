@@ -345,6 +345,17 @@ TEST(WaitGraph, AJoinOfChildrenThatNobodyMarkedIsNeverCertain) {
   EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY);
 }
 
+TEST(WaitGraph, WhoWasNotToldThatItsChildrenEndedIsNamedSoonerThanWhoWaitsForOneThatIsOpen) {
+  for (const bool has_child : {true, false}) {
+    ReportRig rig;
+    const uint64_t server = rig.server(1);
+    const RigTask join = rig.task(server, "repair_manager.repair", 0, 77, 4500ms);
+    if (has_child) rig.moves(rig.task(server, "repair_manager.call_root", join.span));
+    rig.wait(join, proto::WAIT_JOIN, join.span);
+    EXPECT_THAT(rig.diagnose(), SizeIs(has_child ? 0 : 1));
+  }
+}
+
 TEST(WaitGraph, TwoFaultsGiveTwoVerdicts) {
   ReportRig rig;
   for (const int number : {3, 6}) {
@@ -401,6 +412,23 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].kind(), Verdict::DEADLOCK);
   EXPECT_EQ(verdicts[0].chain_size(), 2);
+}
+
+TEST(WaitGraph, WhatNobodyGivesBackIsNamedWhereItIsAwaited) {
+  // Who joins a task that waits for a buffer has none to give back either.
+  ReportRig rig;
+  const uint64_t server = rig.server(1);
+  rig.wait(rig.task(server, "chunkserver.write_chunk", 0, 77, 14s), proto::WAIT_RESOURCE, 0, "buffers");
+  const RigTask read = rig.task(server, "chunkserver.read_chunk", 0, 78, 14s);
+  rig.wait(rig.task(server, "chunkserver.read_ahead", read.span, 78, 14s), proto::WAIT_RESOURCE, 0,
+           "buffers");
+  rig.wait(read, proto::WAIT_JOIN, read.span);
+  const auto verdicts = rig.diagnose();
+  ASSERT_FALSE(verdicts.empty());
+  for (const Verdict& verdict : verdicts) {
+    EXPECT_EQ(verdict.kind(), Verdict::STUCK);
+    EXPECT_EQ(verdict.server(), "server 1");
+  }
 }
 
 TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {

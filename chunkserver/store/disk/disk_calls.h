@@ -90,13 +90,14 @@ inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(
     std::source_location where = std::source_location::current()) {
   const runtime::Clock& clock = disk.health().clock();
   const TimePoint limit = context.with_deadline(clock.now() + kBufferWaitLimit).deadline;
-  const runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "buffers"),
-                           0, 0, where);
+  runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "buffers"), 0, 0,
+                     where);
   while (true) {
-    if (Status answers = disk.check_answers(); !answers.ok()) co_return answers;
+    if (Status answers = disk.check_answers(); !answers.ok()) co_return wait.finish(answers);
     const TimePoint look_again = std::min(limit, disk.health().hangs_at_soonest());
     auto buffer = co_await buffers.acquire(look_again, disk.share_of_buffers());
-    if (buffer || clock.now() >= limit) co_return buffer;
+    if (buffer) co_return buffer;
+    if (clock.now() >= limit) co_return wait.finish(buffer.error());
   }
 }
 

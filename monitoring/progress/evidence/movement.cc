@@ -36,16 +36,10 @@ void Movement::count(const model::ProcessView& view) {
   };
   for (const proto::SightDevice& device : view.last().devices())
     set(device.name(), device.has_answers() ? device.answers() : device.completed() + device.bytes_in());
-  // Other reports hold some of the roles only.
-  if (!view.last().all_live()) return;
-  uint64_t served = 0;
-  for (const proto::SightRole& role : view.last().roles())
-    if (view.role_name(role.role()).starts_with(kServeRoles)) served += role.ended();
-  set(kServed, served);
 }
 
 void Movement::count_served(const model::ProcessView& view) {
-  Served& process = served_[view.process()];
+  Served& process = served_.try_emplace(view.process(), Served{.seen = view.arrived()}).first->second;
   for (const proto::SightRole& told : view.last().roles()) {
     const std::string& name = view.role_name(told.role());
     if (!name.starts_with(kServeRoles)) continue;
@@ -60,10 +54,10 @@ void Movement::count_served(const model::ProcessView& view) {
   }
 }
 
-std::optional<Duration> Movement::unmoved(uint64_t process, const std::string& name, TimePoint now) const {
-  const auto found = counters_.find({process, name});
-  if (found == counters_.end()) return std::nullopt;
-  return now - found->second.moved;
+std::optional<Duration> Movement::idle(uint64_t process, TimePoint now) const {
+  const auto found = served_.find(process);
+  if (found == served_.end()) return std::nullopt;
+  return now - found->second.grew.value_or(found->second.seen);
 }
 
 bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint since) const {

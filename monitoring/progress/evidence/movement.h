@@ -15,16 +15,13 @@ namespace kintsugi::progress {
 class Movement {
  public:
   static constexpr size_t kMaxCounters = 262'144;
-  /// The name of the counter of calls that a process has served.
-  static constexpr const char* kServed = "served calls";
 
   void observe(const model::Snapshot& snapshot);
 
-  /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything
-  /// about it.
-  std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
   /// True when a change was seen after `since`. What had never been told before is no change.
   bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
+  /// For how long the process has begun to serve nothing, as far as it has told; nullopt: it is not known.
+  std::optional<Duration> idle(uint64_t process, TimePoint now) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;
   /// True when the process began to serve something after `since`, and nothing for a while before that: what was sent to
@@ -43,6 +40,7 @@ class Movement {
       uint64_t begun = 0;
       TimePoint told{};
     };
+    TimePoint seen{};  ///< when it reported for the first time
     std::map<std::string, Role> roles;
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
     std::optional<TimePoint> grew;        ///< when that was told

@@ -15,6 +15,8 @@ constexpr Duration kLongestRound = 12s;
 /// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that
 /// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
+/// Who has waited for children for so long, none of which is open, was not told of their end.
+constexpr Duration kLeftAlone = 4s;
 const std::vector<uint32_t> kNobody;
 
 const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
@@ -43,8 +45,8 @@ OpenTasks::OpenTasks(const model::Snapshot& snapshot, const Sojourns& sojourns) 
       last = record->span();
     }
   }
-  for (OpenTask& task : tasks_)
-    task.stalled = task.stalled || is_unheard(task);
+  for (uint32_t i = 0; i < tasks_.size(); i++)
+    tasks_[i].stalled = tasks_[i].stalled || is_unheard(tasks_[i]) || is_left_alone(i);
 }
 
 void OpenTasks::add_process(uint32_t index) {
@@ -107,6 +109,27 @@ bool OpenTasks::is_unheard(const OpenTask& task) const {
   return top.wait() == proto::WAIT_CALL && top.target_span() != 0 && task.still >= kUnheard &&
          duration_of(top.age_ns()) >= kUnheard && process_at(top.target()) >= 0 &&
          begun_by(top.target_span()).empty();
+}
+
+bool OpenTasks::is_left_alone(uint32_t task) const {
+  const proto::SightLive& top = tasks_[task].top();
+  return top.wait() == proto::WAIT_JOIN && tasks_[task].still >= kLeftAlone &&
+         duration_of(top.age_ns()) >= kLeftAlone && children(task).empty();
+}
+
+std::vector<uint32_t> OpenTasks::children(uint32_t task) const {
+  const OpenTask& open = tasks_[task];
+  std::vector<uint32_t> found;
+  const auto add = [&](uint64_t span) {
+    for (const uint32_t child : begun_by(span))
+      if (child != task && tasks_[child].process == open.process) found.push_back(child);
+  };
+  add(open.top().target_span());
+  for (const proto::SightLive* record : open.records)
+    add(record->span());
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 int OpenTasks::holder(const proto::SightLive& wait) const {

@@ -61,6 +61,8 @@ class OpenTasks {
 
   /// Tasks that were begun on behalf of this span: their roots name it as their parent.
   const std::vector<uint32_t>& begun_by(uint64_t span) const;
+  /// Tasks of its own process that were begun on behalf of it, or of any span that it has open; sorted.
+  std::vector<uint32_t> children(uint32_t task) const;
   /// Tasks that have a record with this span open.
   const std::vector<uint32_t>& holding(uint64_t span) const;
   /// The process that is said to have the resource that is waited for; -1: none is, or it does not report.
@@ -84,6 +86,8 @@ class OpenTasks {
   bool is_stalled(const OpenTask& task, const Sojourns& sojourns) const;
   /// It waits for the answer to a call, and who is called has no task for that.
   bool is_unheard(const OpenTask& task) const;
+  /// It waits for children, and none of them is open: nobody will wake it.
+  bool is_left_alone(uint32_t task) const;
 
   const model::Snapshot& snapshot_;
   std::vector<ProcessState> processes_;

@@ -5,7 +5,7 @@
 namespace kintsugi::progress {
 namespace {
 
-/// A process that has ended no request for so long serves nobody, or is asked for nothing.
+/// A process that has begun to serve no request for so long serves nobody, or is asked for nothing.
 constexpr Duration kQuiet = 4s;
 /// Requests that were on their way when a process went deaf have begun by then.
 constexpr Duration kUnderWay = 2s;
@@ -56,7 +56,7 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
   if (evidence_.movement().served_after(asked.process(), made + kUnderWay))
     return {What::kLink, "the callee has no task for the request, and has begun to serve others since"};
   // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
-  const auto idle = evidence_.movement().unmoved(asked.process(), Movement::kServed, now);
+  const auto idle = evidence_.movement().idle(asked.process(), now);
   if (idle && *idle < kQuiet) return {};
   return {What::kNotServed,
           "it reports, but has no task for a request, and has begun to serve nobody else since: it does not "

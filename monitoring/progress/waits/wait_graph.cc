@@ -11,6 +11,8 @@ namespace {
 /// this.
 constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
+/// Tasks that join tasks that join others, and so on, are followed so deep.
+constexpr int kMostJoins = 8;
 
 }  // namespace
 
@@ -209,23 +211,13 @@ void WaitGraph::add_upstream(uint32_t task) {
 }
 
 void WaitGraph::add_join(uint32_t task) {
-  const OpenTask& open = tasks_[task];
-  std::vector<uint32_t> children;
-  const auto add = [&](uint64_t span) {
-    for (const uint32_t child : tasks_.begun_by(span))
-      if (child != task && tasks_[child].process == open.process) children.push_back(child);
-  };
-  add(open.top().target_span());
-  for (const proto::SightLive* record : open.records)
-    add(record->span());
-  std::sort(children.begin(), children.end());
-  children.erase(std::unique(children.begin(), children.end()), children.end());
+  const std::vector<uint32_t> children = tasks_.children(task);
   if (children.empty()) return nobody_there(task, "it waits for work of its own, none of which is open");
   std::vector<uint32_t> stalled;
   for (const uint32_t child : children)
     if (tasks_[child].stalled) stalled.push_back(child);
   const size_t moving = children.size() - stalled.size();
-  const uint32_t need = open.top().need();
+  const uint32_t need = tasks_[task].top().need();
   const bool blocked = need == 0 ? !stalled.empty() : moving < need;
   for (const uint32_t child : stalled)
     connect(task, child, blocked ? EdgeKind::kFirm : EdgeKind::kMasked);
@@ -260,12 +252,20 @@ void WaitGraph::add_resource(uint32_t task) {
     return connect_to_tasks(task, holders, true);
   size_t candidates = 0;
   for (const uint32_t other : stalled_of_process_[static_cast<int>(open.process)]) {
-    const proto::SightLive& top = tasks_[other].top();
-    if (other == task || (top.wait() == proto::WAIT_RESOURCE && top.target() == resource)) continue;
+    if (other == task || awaits(other, resource)) continue;
     connect(task, other, EdgeKind::kWeak);
     if (++candidates == kMostHolders) break;
   }
   if (candidates == 0 && open.still < kLongForResource) vertices_[task].feeds = true;
+}
+
+bool WaitGraph::awaits(uint32_t task, const std::string& resource, int depth) const {
+  const proto::SightLive& top = tasks_[task].top();
+  if (top.wait() == proto::WAIT_RESOURCE) return top.target() == resource;
+  if (top.wait() != proto::WAIT_JOIN || depth == kMostJoins) return false;
+  const std::vector<uint32_t> children = tasks_.children(task);
+  return !children.empty() &&
+         std::ranges::all_of(children, [&](uint32_t child) { return awaits(child, resource, depth + 1); });
 }
 
 void WaitGraph::add_device(uint32_t task) {

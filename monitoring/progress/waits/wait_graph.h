@@ -83,6 +83,8 @@ class WaitGraph {
   void add_join(uint32_t task);
   void add_sibling(uint32_t task);
   void add_resource(uint32_t task);
+  /// The task waits for the resource, or only for tasks of its process that do: it cannot be who has all of it.
+  bool awaits(uint32_t task, const std::string& resource, int depth = 0) const;
   void add_device(uint32_t task);
   void add_ended();
 

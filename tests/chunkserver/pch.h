@@ -1,0 +1,6 @@
+/// Precompiled for tests of the chunkserver: most use its store, or all of it.
+#pragma once
+
+#include "tests/pch.h"
+
+#include "tests/chunkserver/cluster_rig.h"
