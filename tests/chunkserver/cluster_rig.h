@@ -1,6 +1,8 @@
 /// Chunkservers on simulated machines, a metaserver that only takes notes, and a client that speaks the wire protocol.
 #pragma once
 
+#include <boost/asio/detached.hpp>
+
 #include "chunkserver/service/chunkserver.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/meta.pb.h"

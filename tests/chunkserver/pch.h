@@ -1,6 +1,5 @@
 /// Precompiled for tests of the chunkserver: most use its store, or all of it.
 #pragma once
 
-#include "tests/pch.h"
-
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/pch.h"

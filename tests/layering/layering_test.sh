@@ -24,7 +24,7 @@ declare -A rooms=(
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="trees view plan joint manager compaction daemon main"
-  [client]="lib lib/operations lib/degraded lib/read lib/write lib/leases lib/dirty lib/files lib/check lib/client lib/blocking_client capi mount/kernel mount cli main"
+  [client]="lib lib/operations lib/degraded lib/read lib/write lib/leases lib/dirty lib/files lib/check lib/client lib/blocking_client pch capi mount/kernel mount cli main"
 )
 
 violations=0

@@ -7,9 +7,9 @@
 namespace kintsugi::progress {
 namespace {
 
-/// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after
-/// this.
-constexpr Duration kLongForResource = 12s;
+/// Slots and buffers are waited for under load, too: who waits for one that no task which stands still can hold is
+/// blamed only after this.
+constexpr Duration kLongForResource = 6s;
 constexpr size_t kMostHolders = 64;
 /// Tasks that join tasks that join others, and so on, are followed so deep.
 constexpr int kMostJoins = 8;

@@ -107,6 +107,8 @@ def watch(fault, cluster, seen):
             elif now >= REACH:
                 return None
         seen.add(cluster.verdicts())
+        if fault.avoidable and fault.avoided is None and cluster.avoids(fault.server):
+            fault.avoided = seen.elapsed()
         now = seen.elapsed()
         if reached is not None and fault.set == "phases":
             if now - reached > PHASE:

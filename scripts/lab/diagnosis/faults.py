@@ -89,6 +89,7 @@ class Fault:
     def __init__(self, rng, cluster, faults="hangs", number=0):
         self.cluster, self.set = cluster, faults
         self.point, self.detail, self.peer, self.place = "", "", "", None
+        self.avoided = None  # seconds until others went around it
         self.action, self.times, self.seconds, self.bytes, self.skip = "", 1, 0, 0, 0
         self.outside = rng.random() < OUTSIDE_SHARE
         if faults == "phases":
@@ -199,9 +200,14 @@ class Fault:
         """Nobody is held up by it, so that no verdict is right."""
         return self.kind in ("repeat", "lost-frames", "damaged-frames")
 
+    @property
+    def avoidable(self):
+        """Others should go around it."""
+        return self.kind in ("slow-link", "slow-disk") and self.server.startswith("chunkserver")
+
     def describe(self):
         return {"set": self.set, "class": "outside" if self.outside else "point", "kind": self.kind, "point": self.point, "detail": self.detail, "server": self.server,
-                "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "place": self.place, "harmless": self.harmless,
+                "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "place": self.place, "harmless": self.harmless, "avoidable": self.avoidable, "avoided": self.avoided,
                 "right_kinds": RIGHT_KINDS.get(self.kind, [])}
 
     def address(self):

@@ -23,6 +23,7 @@ import subprocess
 RATES = pathlib.Path(__file__).resolve().parents[3] / "common" / "proto" / "measured_rates.inc"
 METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
 WATCH, WATCH_SLOW, WATCH_HARMLESS = 25.0, 100.0, 10.0
+AVOIDED_WITHIN = 60  # seconds
 SLICE = 10  # lines of `diagnose --slice`
 
 
@@ -194,6 +195,10 @@ def report(arguments):
     with_kind = [one for one in harmful if one.get("right_kinds")]
     if with_kind:
         print(f"| interference, called what it is | {share(sum(map(names_kind, with_kind)), len(with_kind))} |")
+    avoidable = [one for one in harmful if one.get("avoidable")]
+    if avoidable:
+        soon = sum(one["avoided"] is not None and one["avoided"] - one["reached"] <= AVOIDED_WITHIN for one in avoidable)
+        print(f"| slow links and disks of chunkservers, gone around within {AVOIDED_WITHIN} s | {share(soon, len(avoidable))} |")
     if delays:
         print(f"| from the fault to the right line, s | median {statistics.median(delays):.1f}, p95 {delays[int(0.95 * (len(delays) - 1))]:.1f} |")
     for name, ones in (("outside", [one for one in harmful if one["class"] == "outside"]), ("point", [one for one in harmful if one["class"] == "point"])):

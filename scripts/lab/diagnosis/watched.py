@@ -93,6 +93,14 @@ class Watched(Cluster):
     def output(self, *words, limit=8):
         return subprocess.run([self.kintsugi, *map(str, words)], env=self.environment, check=True, capture_output=True, text=True, timeout=limit).stdout
 
+    def avoids(self, server):
+        """The others go around this server, for it is slow."""
+        try:
+            servers = json.loads(self.output("server", "list", "--json", limit=4))["servers"]
+        except (subprocess.SubprocessError, ValueError):
+            return False
+        return any(one["name"] == server and one["slow"] for one in servers)
+
     def verdicts(self):
         """Those that stand, the worst first; None: nobody answered in time."""
         try:
