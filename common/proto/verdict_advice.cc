@@ -29,6 +29,9 @@ std::string printable(std::string_view text) {
 }
 
 Advice advice_on_device(const Verdict& verdict, const std::string& who) {
+  if (is_machines_disks(verdict))
+    return {"the disks of several servers of " + who + " do not complete their requests at the same time",
+            "Check what they have in common: the disk, its controller, the hypervisor"};
   const std::string device = verdict.device().empty() ? "a disk" : printable(verdict.device());
   if (verdict.factor() > 0)
     return {fmt::format("{} of {} is {:.1f} times slower than it should be", device, who, verdict.factor()),

@@ -67,6 +67,7 @@ std::string what(const Verdict& verdict) {
                  : "does not report and answers nobody";
     case Verdict::NOT_SERVED: return "does not serve " + (region.empty() ? "a request" : region);
     case Verdict::DEVICE:
+      if (is_machines_disks(verdict)) return "the disks of its servers do not answer";
       return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
     case Verdict::LINK:
       if (verdict.factor() > 1)
@@ -202,6 +203,10 @@ bool is_metaserver_silent(const Verdict& verdict) {
 bool is_without_repairs(const Verdict& verdict) {
   return verdict.kind() == Verdict::SILENT && verdict.process_kind() == "repair-manager" &&
          verdict.process() == 0;
+}
+
+bool is_machines_disks(const Verdict& verdict) {
+  return verdict.kind() == Verdict::DEVICE && verdict.process() == 0 && verdict.device().empty();
 }
 
 std::string_view confidence_name(Verdict::Confidence confidence) {

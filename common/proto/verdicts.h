@@ -17,6 +17,8 @@ bool holds_up(const Verdict& verdict);
 bool is_metaserver_silent(const Verdict& verdict);
 /// No repair manager is registered: what is lost is not repaired. (One that is silent beside others has a process.)
 bool is_without_repairs(const Verdict& verdict);
+/// It is on the disks of several servers of one machine: `server` is the machine, and there is no process.
+bool is_machines_disks(const Verdict& verdict);
 /// "certain", "likely", "unsure".
 std::string_view confidence_name(Verdict::Confidence confidence);
 /// "call", "receive", "send", "upstream", "join", "sibling", "resource", "disk", "store", "timer", "idle"; "runs" for

@@ -85,8 +85,9 @@ void tell_starved(const model::Snapshot& snapshot, const ProcessorShares& shares
 std::vector<Verdict> Engine::diagnose(const model::Snapshot& snapshot) {
   const OpenTasks tasks = evidence_.observe(snapshot);
   std::vector<Verdict> verdicts = from_waits(tasks);
+  const std::set<uint64_t> on_sick_machines = machine_disks_.join(snapshot, verdicts);
   lasting_.keep(tasks, verdicts);
-  add_slow(snapshot, verdicts);
+  add_slow(snapshot, on_sick_machines, verdicts);
   return verdicts;
 }
 
@@ -102,7 +103,10 @@ std::vector<Verdict> Engine::from_waits(const OpenTasks& tasks) {
 }
 
 /// Whoever stands still is not called slow, too, nor for windows that it stood still in and that are told of later.
-void Engine::add_slow(const model::Snapshot& snapshot, std::vector<Verdict>& verdicts) {
+void Engine::add_slow(const model::Snapshot& snapshot, const std::set<uint64_t>& standing,
+                      std::vector<Verdict>& verdicts) {
+  for (const uint64_t process : standing)
+    stood_still_[process] = snapshot.taken;
   for (const Verdict& verdict : verdicts)
     stood_still_[verdict.process()] = snapshot.taken;
   std::erase_if(stood_still_, [&](const auto& entry) { return snapshot.taken - entry.second > kSlowAfter; });

@@ -17,6 +17,7 @@
 #include "monitoring/progress/evidence/evidence.h"
 #include "monitoring/progress/lasting.h"
 #include "monitoring/progress/slowness/slowdown.h"
+#include "monitoring/progress/waits/machine_disks.h"
 
 namespace kintsugi::progress {
 
@@ -40,10 +41,13 @@ class Engine {
 
  private:
   std::vector<proto::Verdict> from_waits(const OpenTasks& tasks);
-  void add_slow(const model::Snapshot& snapshot, std::vector<proto::Verdict>& verdicts);
+  /// `standing`: processes that stand still beside those that verdicts name.
+  void add_slow(const model::Snapshot& snapshot, const std::set<uint64_t>& standing,
+                std::vector<proto::Verdict>& verdicts);
 
   const EngineOptions options_;
   Evidence evidence_;
+  MachineDisks machine_disks_;
   Lasting lasting_;
   Slowdowns slowdowns_;
   std::set<uint64_t> wanted_;

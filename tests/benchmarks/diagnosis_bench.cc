@@ -28,18 +28,44 @@ std::vector<std::pair<uint32_t, uint32_t>> program() {
   return edges;
 }
 
-/// `tasks` tasks in processes of 64, each with counts of all transitions; task `stuck` is one iteration behind.
-model::Snapshot many_tasks(size_t tasks, size_t stuck) {
+constexpr size_t kTasksOfAProcess = 64;
+
+std::string address_of(size_t process) {
+  return "10.0.0.1:" + std::to_string(process);
+}
+
+/// Makes task `number` wait as one of a tree over all processes. The first task of each process calls one of another
+/// process, and the others of its process wait for it; those of process 0 wait for task 0, which waits for nobody. So
+/// each of the processes below is called by as many others as it has tasks, down to the last one.
+void wait_in_tree(proto::SightLive& live, size_t number) {
+  const size_t process = number / kTasksOfAProcess, place = number % kTasksOfAProcess;
+  live.set_parent(2'000'000 + number);  // the span of the call that it serves
+  if (place != 0) {
+    live.set_wait(proto::WAIT_SIBLING);
+    live.set_target_span(process * kTasksOfAProcess + 1);
+  } else if (process != 0) {
+    const size_t callee = process - 1;  // the tasks behind the first one of each process, in their order
+    const size_t called =
+        callee / (kTasksOfAProcess - 1) * kTasksOfAProcess + callee % (kTasksOfAProcess - 1) + 1;
+    live.set_wait(proto::WAIT_CALL);
+    live.set_target(address_of(called / kTasksOfAProcess));
+    live.set_target_span(2'000'000 + called);
+  }
+}
+
+/// `tasks` tasks in processes of 64, each with counts of all transitions; task `stuck` is one iteration behind. `waiting`:
+/// all wait for task 0, over one another.
+model::Snapshot many_tasks(size_t tasks, size_t stuck, bool waiting = false) {
   const auto edges = program();
   std::mt19937_64 random(1);
   model::Processes processes;
-  for (size_t begin = 0; begin < tasks; begin += 64) {
+  for (size_t begin = 0; begin < tasks; begin += kTasksOfAProcess) {
     proto::SightReport report;
     report.set_process(begin + 1);
     report.set_sequence(1);
     report.set_kind("chunkserver");
-    report.set_name("server " + std::to_string(begin / 64));
-    report.set_address("10.0.0.1:" + std::to_string(begin / 64));
+    report.set_name("server " + std::to_string(begin / kTasksOfAProcess));
+    report.set_address(address_of(begin / kTasksOfAProcess));
     report.set_all_live(true);
     proto::SightRole& role = *report.add_roles();
     role.set_role(1);
@@ -59,7 +85,7 @@ model::Snapshot many_tasks(size_t tasks, size_t stuck) {
       edge.set_sum_sq(64'000LL * 400 * 65'536);
       edge.add_buckets(64'000);
     }
-    for (size_t task = begin; task < std::min(begin + 64, tasks); task++) {
+    for (size_t task = begin; task < std::min(begin + kTasksOfAProcess, tasks); task++) {
       proto::SightLive& live = *report.add_live();
       live.set_task(static_cast<uint32_t>(task - begin + 1));
       live.set_task_root(true);
@@ -70,6 +96,7 @@ model::Snapshot many_tasks(size_t tasks, size_t stuck) {
       live.set_age_ns(20'000'000'000);
       live.set_still_ns(20'000'000'000);
       live.set_progress(task == stuck ? 9 : 10);
+      if (waiting) wait_in_tree(live, task);
     }
     (void)processes.accept(std::move(report), TimePoint(1h));
   }
@@ -123,6 +150,16 @@ void diagnose_snapshot(benchmark::State& state) {
   }
 }
 
+void diagnose_waiting_tasks(benchmark::State& state) {
+  const model::Snapshot snapshot = many_tasks(static_cast<size_t>(state.range(0)), 0, /*waiting=*/true);
+  for (auto _ : state) {
+    const auto verdicts = Engine({.rounds = 1}).diagnose(snapshot);
+    if (verdicts.size() != 1 || verdicts[0].server() != "server 0" ||
+        verdicts[0].waiters() != static_cast<uint32_t>(state.range(0)) - 1)
+      state.SkipWithError("another server is blamed, or not all wait for it");
+  }
+}
+
 void merge_models(benchmark::State& state) {
   std::vector<model::WorkerModel> models(static_cast<size_t>(state.range(0)));
   for (size_t i = 0; i < models.size(); i++)
@@ -154,6 +191,7 @@ BENCHMARK(analyse)
     ->ArgsProduct({{5'832, 16'384}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(diagnose_snapshot)->ArgName("tasks")->Arg(5'832)->Arg(16'384)->Unit(benchmark::kMillisecond);
+BENCHMARK(diagnose_waiting_tasks)->ArgName("tasks")->Arg(5'832)->Arg(16'384)->Unit(benchmark::kMillisecond);
 BENCHMARK(merge_models)->ArgName("workers")->Arg(1'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(loops_of_many_ways)->Unit(benchmark::kMillisecond);
 

@@ -114,6 +114,13 @@ TEST(VerdictText, AMachineIsNamedWithThoseThatItMakesSlow) {
             "slow, for 30 s; likely");
 }
 
+TEST(VerdictText, DisksOfManyServersAreOfTheirMachine) {
+  Verdict verdict = of_kind(Verdict::DEVICE, "machine rack1-a");
+  verdict.set_since_ns(4 * kSecond);
+  EXPECT_EQ(describe(verdict),
+            "machine rack1-a: the disks of its servers do not answer, still for 4.0 s; likely");
+}
+
 TEST(VerdictText, WhatIsMaskedOrAloneIsSaidAndOneTaskIsNotTwo) {
   Verdict verdict = stuck();
   verdict.set_masked(true);

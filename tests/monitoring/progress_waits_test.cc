@@ -414,6 +414,50 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   EXPECT_EQ(verdicts[0].chain_size(), 2);
 }
 
+TEST(MachineDisks, DisksThatStopTogetherAreTheirMachinesAndNoServers) {
+  for (const size_t hanging : {2, 3}) {
+    ReportRig rig;
+    std::vector<RigTask> writes;
+    for (int number = 1; number <= 5; number++) {
+      const uint64_t server = rig.server(number);
+      rig.report(server).mutable_system()->set_machine("boot-1");
+      rig.report(server).set_host("node-a");
+      rig.device(server, "/disk").set_submitted(10);
+      if (number > static_cast<int>(hanging)) continue;
+      writes.push_back(rig.task(server, "chunkserver.commit"));
+      rig.disk(writes.back(), "/disk");
+      rig.device(server, "/disk").set_oldest_pending_ns(40'000'000'000);
+    }
+    const auto verdicts = rig.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(hanging == 3 ? 1 : 2));
+    EXPECT_EQ(verdicts[0].kind(), Verdict::DEVICE);
+    if (hanging < 3) continue;
+    EXPECT_EQ(verdicts[0].server(), "machine node-a");
+    EXPECT_THAT(verdicts[0].why(0), HasSubstr("3 of the 5"));
+    // The last one that goes on is not accused for it.
+    rig.moves(writes[0]);
+    rig.moves(writes[1]);
+    const auto later = rig.diagnose();
+    ASSERT_THAT(later, SizeIs(1));
+    EXPECT_EQ(later[0].server(), "machine node-a");
+    rig.sleep(20s);
+    const auto alone = rig.diagnose();
+    ASSERT_THAT(alone, SizeIs(1));
+    EXPECT_EQ(alone[0].server(), "server 3") << "it still stands still when the others have long gone on";
+  }
+}
+
+TEST(MachineDisks, DisksOfSeveralMachinesAreEachServers) {
+  ReportRig rig;
+  for (int number = 1; number <= 3; number++) {
+    const uint64_t server = rig.server(number);
+    rig.report(server).mutable_system()->set_machine("boot-" + std::to_string(number));
+    rig.disk(rig.task(server, "chunkserver.commit"), "/disk");
+    rig.device(server, "/disk").set_oldest_pending_ns(40'000'000'000);
+  }
+  EXPECT_THAT(rig.diagnose(), SizeIs(3));
+}
+
 TEST(WaitGraph, WhatNobodyGivesBackIsNamedWhereItIsAwaited) {
   // Who joins a task that waits for a buffer has none to give back either.
   ReportRig rig;

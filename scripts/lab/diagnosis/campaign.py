@@ -159,7 +159,7 @@ def record(arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="diagnosis-", dir=arguments.dir)).resolve()
-    cluster = Watched(arguments.bin.resolve(), work / "cluster")
+    cluster = Watched(arguments.bin.resolve(), work / "cluster", "behaviour = true\n" if arguments.behaviour else "")
     cluster.load = load = Load(cluster, work, arguments.seed, arguments.pace)
     try:
         load.start()
@@ -283,6 +283,7 @@ def main():
     recording.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     recording.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     recording.add_argument("--keep", type=pathlib.Path, help="copy the monitor's directory here, for `kintsugi-monitor analyse`")
+    recording.add_argument("--behaviour", action="store_true", help="with the detector of odd executions (Guardian), which is off by default")
     recording.set_defaults(run=record)
     recording.add_argument("--pace", type=float, default=1, help="clients rest so many times longer: several campaigns side by side")
     judging = commands.add_parser("report")

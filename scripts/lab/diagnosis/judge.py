@@ -6,8 +6,9 @@ of the place in the code.
 - A fault is *named* by a verdict in which all of its servers stand: the server, or both ends of a link; that of a mount by one that says so of a mount.
 - A *reported server* is right when the fault was done to it. The healthy end of a link is a wrong one, and so is every server of a verdict that stood before
   the injection, or came after its end without naming the fault's server: reports come a second late.
-- A verdict is right when all servers that it reports are, and there is one. One that says that the machine is short of processor reports no server, and
-  is right only where a fault takes the machine's processors. One on a client reports no server.
+- A verdict is right when all servers that it reports are, and there is one. One on the machine (short of processor, or its servers' disks stand still
+  together) reports no server, and is right only where a fault takes the machine's processors; how many there were is printed. One on a client reports no
+  server.
 - Of faults that hold nobody up only whose messages they were is right.
 """
 
@@ -54,7 +55,7 @@ def faulty(injection):
 
 def reported(injection, verdict):
     """The servers that a verdict accuses; a client at the other end of a link is none. "repair manager" is whichever there is."""
-    if verdict["kind"] == "host" or verdict["kind"] == "client":
+    if verdict["kind"] in ("host", "client") or verdict["server"].startswith("machine "):
         return set()
     ends = {end for end in (verdict["server"], verdict["peer"]) if end and not is_client(end)}
     return {injection["server"] if end == "repair manager" and injection["server"].startswith(end) else end for end in ends}
@@ -190,6 +191,9 @@ def report(arguments):
     print(f"| region right among the first three | {share(sum(right_at(one, 3) for one in with_region), len(with_region))} |")
     print(f"| the place in the function named first | {share(sum(map(in_first_function, with_region)), len(with_region))} |")
     print(f"| the place in the slice | {share(sum(map(in_slice, with_region)), len(with_region))} |")
+    machines = collections.Counter(verdict["kind"] for one in judged for verdict in one["before"] + one["verdicts"] + one["aftermath"]
+                                   if verdict["server"].startswith("machine "))
+    print(f"| verdicts on the machine: short of processor; disks of its servers | {machines['host']}; {machines['device'] + machines['pauses']} |")
     disks = [one for one in harmful if one["kind"] == "disk"]
     print(f"| hanging disks, called that | {share(sum(map(names_disk, disks)), len(disks))} |")
     with_kind = [one for one in harmful if one.get("right_kinds")]
