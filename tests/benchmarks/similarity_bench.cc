@@ -1,9 +1,16 @@
 // How long it takes to find the odd ones among many workers of one role, and what a comparison of two normal distributions costs in closed form and by the
-// text's table.
+// text's table. Workers are perturbations of what chunkservers did in the windows of KINTSUGI_SNAPSHOTS, a directory in which a monitor kept snapshots, or
+// else of one made-up model.
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
 #include "common/base/draws.h"
+#include "monitoring/daemon/window_times.h"
+#include "tests/benchmarks/recorded_windows.h"
 #include "tests/texts/compression.h"
 #include "tests/texts/population.h"
 
@@ -13,7 +20,7 @@ namespace {
 constexpr uint64_t kStates = 330;
 
 /// More than 800 transitions: chains with branches and ways back, as code has them. What all workers have in common, of which each is a perturbation.
-Model common_model() {
+Model made_up_model() {
   Draws draws(1);
   std::vector<Edge> edges;
   const auto add = [&](uint64_t from, uint64_t to, double count) {
@@ -33,7 +40,26 @@ Model common_model() {
   return Model(std::move(edges));
 }
 
-/// Counts drawn anew, times moved by a twentieth of an octave, as the runs of one program differ. One edge of the planted one is slower.
+/// The models that workers are perturbations of: at most 64 recorded ones, or the made-up one.
+std::vector<Model> common_models() {
+  constexpr size_t kMost = 64;
+  const char* snapshots = std::getenv("KINTSUGI_SNAPSHOTS");
+  if (snapshots == nullptr) return {made_up_model()};
+  std::vector<Model> models;
+  (void)for_each_recorded({snapshots}, [&](int64_t, const auto& ended) {
+    for (const RecordedWindow& window : ended)
+      if (models.size() < kMost) models.push_back(monitoring::log_times_of(window.did));
+  });
+  if (models.empty()) throw std::runtime_error("KINTSUGI_SNAPSHOTS holds no windows");
+  return models;
+}
+
+Model common_model() {
+  return common_models().front();
+}
+
+/// Counts drawn anew, times moved by a twentieth of an octave, as the runs of one program differ. The busiest edge of the planted one takes four times as
+/// long.
 Model perturbed(const Model& common, Draws& draws, bool planted) {
   std::vector<Edge> edges(common.edges().begin(), common.edges().end());
   for (Edge& edge : edges) {
@@ -42,29 +68,31 @@ Model perturbed(const Model& common, Draws& draws, bool planted) {
     edge.mean += 0.05 * draws.normal();
     edge.squares = variance * edge.count;
   }
-  if (planted)
-    for (size_t e = 100; e < 110; ++e)
-      edges[e].mean += 2;
+  if (planted) std::ranges::max_element(edges, {}, &Edge::count)->mean += 2;
   return Model(std::move(edges));
 }
 
 void find_the_odd_one(benchmark::State& state) {
   const auto tasks = static_cast<size_t>(state.range(0));
   const bool compressed = state.range(1) != 0;
-  const Model common = common_model();
+  const std::vector<Model> common = common_models();
   const size_t planted = tasks / 3;
   Draws draws(2);
   std::vector<Model> models;
   for (size_t i = 0; i < tasks; ++i)
-    models.push_back(perturbed(common, draws, i == planted));
+    models.push_back(perturbed(common[i % common.size()], draws, i == planted));
   size_t found = 0, edges = 0, bytes = 0;
   for (auto _ : state) {
-    const std::vector<Model> some(models.begin(),
-                                  models.begin() + 1);  // every worker of this role has every edge
-    const Compression plan = compressed ? Compression::plan(some) : Compression();
-    Population population(transitions_of(compressed ? std::vector<Model>{plan.apply(some[0])} : some), tasks);
-    for (const Model& model : models)
-      population.add(compressed ? plan.apply(model) : model);
+    std::vector<Model> smaller;
+    if (compressed) {
+      const Compression plan = Compression::plan(models);
+      for (const Model& model : models)
+        smaller.push_back(plan.apply(model));
+    }
+    const std::vector<Model>& compared = compressed ? smaller : models;
+    Population population(transitions_of(compared), tasks);
+    for (const Model& model : compared)
+      population.add(model);
     const auto odd = oddest(population, 5, 7);
     found += odd.front() == planted ? 1 : 0;
     edges = population.edges().size();
@@ -74,7 +102,7 @@ void find_the_odd_one(benchmark::State& state) {
   getrusage(RUSAGE_SELF, &usage);
   state.counters["found"] =
       benchmark::Counter(static_cast<double>(found), benchmark::Counter::kAvgIterations);
-  state.counters["edges_before"] = static_cast<double>(common.edges().size());
+  state.counters["edges_before"] = static_cast<double>(transitions_of(common).size());
   state.counters["edges"] = static_cast<double>(edges);
   state.counters["population_MiB"] = static_cast<double>(bytes) / (1 << 20);
   state.counters["process_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;

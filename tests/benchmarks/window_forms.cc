@@ -5,27 +5,21 @@
 //   window_forms SNAPSHOTS...     prints one line of JSON for each ten seconds; `campaign.py forms` judges them
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "monitoring/daemon/record_log.h"
 #include "monitoring/daemon/window_times.h"
-#include "monitoring/model/snapshot.h"
 #include "monitoring/similarity/difference.h"
+#include "tests/benchmarks/recorded_windows.h"
 #include "tests/texts/clustering.h"
 #include "tests/texts/medoids.h"
 #include "tests/texts/population.h"
 
 namespace kintsugi::similarity {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kRound = 10'000'000'000;  // nanoseconds of wall time
 constexpr size_t kLearnt = 12;              // rounds from which noise weights are taken
@@ -39,43 +33,22 @@ struct Window {
 /// What all servers did in one round.
 class Rounds {
  public:
-  void add(const model::Snapshot& snapshot) {
-    for (const auto& view : snapshot.processes) {
-      if (view->last().last() || view->last().kind() != "chunkserver") continue;
-      model::WorkerModel totals = model::WorkerModel::of(*view);
-      Known& known = known_[view->process()];
-      const uint64_t count = transitions(totals);
-      if (count == known.count) continue;
-      if (known.count > 0) {
-        const model::WorkerModel window = totals.since(known.totals);
-        windows_[view->display()] = {view->display(), monitoring::seconds_of(window),
-                                     monitoring::log_times_of(window)};
-      }
-      known = {std::move(totals), count};
-    }
-    if (began_ == 0) began_ = snapshot.wall_ns;
-    if (snapshot.wall_ns - began_ < kRound) return;
-    if (windows_.size() >= kLeastServers) judge(snapshot.wall_ns);
+  void add(int64_t wall_ns, const std::vector<RecordedWindow>& ended) {
+    for (const RecordedWindow& window : ended)
+      windows_[window.server] = {window.server, monitoring::seconds_of(window.did),
+                                 monitoring::log_times_of(window.did)};
+    if (began_ == 0) began_ = wall_ns;
+    if (wall_ns - began_ < kRound) return;
+    if (windows_.size() >= kLeastServers) judge(wall_ns);
     windows_.clear();
-    began_ = snapshot.wall_ns;
+    began_ = wall_ns;
   }
 
  private:
-  struct Known {
-    model::WorkerModel totals;
-    uint64_t count = 0;
-  };
   struct Answer {
     std::string server;
     double score = 0;
   };
-
-  static uint64_t transitions(const model::WorkerModel& totals) {
-    uint64_t count = 0;
-    for (const auto& [key, edge] : totals.edges())
-      count += edge.count;
-    return count;
-  }
 
   static double median_of(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -179,7 +152,6 @@ class Rounds {
     fmt::print("}}\n");
   }
 
-  std::map<uint64_t, Known> known_;
   std::map<std::string, Window> windows_;  // by server
   std::map<std::string, size_t> last_groups_;
   std::vector<Model> learnt_;
@@ -187,29 +159,6 @@ class Rounds {
   size_t rounds_ = 0;
   int64_t began_ = 0;
 };
-
-int read(const std::vector<std::string>& paths) {
-  Rounds rounds;
-  std::vector<fs::path> segments;
-  for (const std::string& path : paths)
-    for (const auto& entry : fs::recursive_directory_iterator(path))
-      if (entry.path().extension() == ".log" && entry.path().parent_path().filename() == "snapshots")
-        segments.push_back(entry.path());
-  std::ranges::sort(segments);
-  for (const fs::path& path : segments) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    for (std::string_view record : monitoring::RecordLog::parse(bytes)) {
-      const auto snapshot = model::parse_snapshot(record);
-      if (!snapshot) {
-        std::fprintf(stderr, "window_forms: %s: %s\n", path.c_str(), snapshot.error().message().c_str());
-        return 1;
-      }
-      rounds.add(*snapshot);
-    }
-  }
-  return 0;
-}
 
 }  // namespace
 }  // namespace kintsugi::similarity
@@ -219,5 +168,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: window_forms SNAPSHOTS...\n");
     return 2;
   }
-  return kintsugi::similarity::read({argv + 1, argv + argc});
+  kintsugi::similarity::Rounds rounds;
+  const bool read = kintsugi::similarity::for_each_recorded(
+      {argv + 1, argv + argc}, [&](int64_t wall_ns, const auto& ended) { rounds.add(wall_ns, ended); });
+  return read ? 0 : 1;
 }

@@ -18,6 +18,7 @@ from judge import read, share
 LATE = 12.0  # seconds after a fault's end in which a window ends that may show it: processes report totals every ten seconds
 ODD = 4.0    # as in monitoring/similarity/odd_windows.h
 METHODS = ["ours", "windows", "semi", "text"]
+FORMS = ["hac", "hac-noise-weights", "medoids", "scalable", "mirkin"]  # tests/benchmarks/window_forms.cc
 CLASSES = {"cpu-loop": "loop", "delay": "stall", "hog": "processor", "memory-walk": "memory", "leak": "memory", "slow-disk": "slow disk"}
 CAUSES = {"processor": ["processor"], "memory": ["memory"]}
 
@@ -87,7 +88,7 @@ class Run:
         return right, is_server, is_server and any(is_right_transition(self.injection, one) for one in tops), best["ours"]["because"]
 
 
-def runs_of(arguments):
+def runs_of(arguments, windows_of=windows_of):
     for journal, snapshots in zip(arguments.journal, arguments.snapshots, strict=True):
         windows, begin = windows_of(arguments, snapshots), 0.0
         for injection in read([journal]):
@@ -126,3 +127,20 @@ def judge(arguments):
                 what = " ".join(filter(None, [one["kind"], one["point"], one["detail"], f"{one['seconds']} s" if one["seconds"] else ""]))
                 wrong = ", ".join(name for name, right in (("window", window), ("server", server), ("transition", transition or not wants)) if not right)
                 print(f"- {one['seed']}/{one['number']}: {what} at {one['server']}: {wrong}")
+
+
+def rounds_of(arguments, snapshots):
+    """What the texts' groupings say of each ten seconds of all chunkservers."""
+    out = subprocess.run([arguments.bin / "window_forms", snapshots], check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def judge_forms(arguments):
+    """Of each run, the ten seconds with a form's highest score: whether the fault was going on, and whether the odd server is the fault's."""
+    runs = [run for run in runs_of(arguments, rounds_of) if run.injection["server"].startswith("chunkserver")]
+    chance = sum(map(Run.chance, runs)) / max(1, len(runs))
+    print(f"| form | window (by chance {100 * chance:.0f} %) | server (by chance 10 %) |\n| --- | --- | --- |")
+    for form in FORMS:
+        best = [(run, max(run.windows, key=lambda window: window[form]["score"])) for run in runs]
+        servers = "-" if form == "mirkin" else share(sum(window[form]["server"] == run.injection["server"] for run, window in best), len(best))
+        print(f"| {form} | {share(sum(run.shows_fault(window) for run, window in best), len(best))} | {servers} |")
