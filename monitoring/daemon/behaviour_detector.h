@@ -27,6 +27,7 @@ class BehaviourDetector final : public Detector {
   void report_came(const model::ProcessView& view, const proto::SightReport& report,
                    TimePoint arrived) override;
 
+  std::vector<behaviour::Detector::Learnt> learnt() const override { return detector_.learnt(); }
   const behaviour::Detector& detector() const { return detector_; }
 
  private:

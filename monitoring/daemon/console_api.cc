@@ -389,4 +389,19 @@ std::string ConsoleApi::regions() {
   return regions_;
 }
 
+std::string ConsoleApi::models() const {
+  Document list = Document::array();
+  for (const behaviour::Detector::Learnt& model : monitor_.learnt()) {
+    if (list.size() == kMostRows) break;
+    list.push_back({{"kind", model.process_kind},
+                    {"region", model.region},
+                    {"observation", model.observation},
+                    {"r2", model.r2},
+                    {"usable", model.usable},
+                    {"executions", model.samples},
+                    {"inputs", model.inputs}});
+  }
+  return text({{"models", std::move(list)}});
+}
+
 }  // namespace kintsugi::monitoring

@@ -28,6 +28,8 @@ class ConsoleApi {
   std::string repairs() const;    ///< running repairs, with the edges of their trees and the rates on them
   std::string devices() const;    ///< disks and peers, compared with others of their kind
   std::string regions();          ///< regions of code, and how long they take
+  /// What was learnt of the times of regions by their inputs (setting `behaviour`), and how much of them it explains.
+  std::string models() const;
 
  private:
   nlohmann::ordered_json parts(const model::Snapshot& snapshot) const;

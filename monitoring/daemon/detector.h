@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/proto/sight.pb.h"
+#include "monitoring/behaviour/detector.h"
 #include "monitoring/model/snapshot.h"
 
 namespace kintsugi::monitoring {
@@ -30,6 +31,8 @@ class Detector {
   /// report's ids mean.
   virtual void report_came(const model::ProcessView& /*view*/, const proto::SightReport& /*report*/,
                            TimePoint /*arrived*/) {}
+  /// What it has learnt of the times of regions by their inputs.
+  virtual std::vector<behaviour::Detector::Learnt> learnt() const { return {}; }
 };
 
 }  // namespace kintsugi::monitoring

@@ -195,4 +195,12 @@ asio::awaitable<Status> Monitor::ping(Context, const proto::Empty&, proto::Empty
   co_return Status{};
 }
 
+std::vector<behaviour::Detector::Learnt> Monitor::learnt() const {
+  std::vector<behaviour::Detector::Learnt> all;
+  for (const auto& detector : detectors_)
+    for (behaviour::Detector::Learnt& one : detector->learnt())
+      all.push_back(std::move(one));
+  return all;
+}
+
 }  // namespace kintsugi::monitoring

@@ -77,6 +77,8 @@ class Monitor {
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
   Duration last_round() const { return last_round_; }  ///< duration of the latest round of detectors
+  /// By all detectors, of the times of regions by their inputs.
+  std::vector<behaviour::Detector::Learnt> learnt() const;
   uint64_t kept_bytes() const { return history_.bytes() + snapshots_.bytes(); }
   uint64_t records_given_up() const { return history_.given_up() + snapshots_.given_up(); }
 

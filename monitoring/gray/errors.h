@@ -23,9 +23,8 @@ struct ErrorSettings {
   /// Good answers of the kind that end an alarm: within `over`, or since the last error. Whoever errs every other time
   /// gives so many in a row once in 32 times.
   uint64_t good = 5;
-  /// When nobody has asked for the kind for so long, since others avoid it, the alarm ends and they try again. A disk
-  /// that was slow and is not used is tried again after the same time (similarity::FailSlowSettings::doubt_after).
-  Duration unasked = std::chrono::minutes(3);
+  /// When nobody has asked for the kind for so long, since others avoid it, the alarm ends and they try again.
+  Duration unasked = std::chrono::seconds(45);
 };
 
 /// What a process has answered to requests of one kind since it started.

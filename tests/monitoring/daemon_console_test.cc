@@ -25,9 +25,38 @@ class ConsoleTest : public ::testing::Test {
 
 TEST_F(ConsoleTest, EveryDocumentIsThereBeforeAnybodyReports) {
   for (const std::string& text : {api.overview(), api.servers(), api.processes(), api.alarms(), api.repairs(),
-                                  api.devices(), api.regions()})
+                                  api.devices(), api.regions(), api.models()})
     parsed(text);
   EXPECT_TRUE(parsed(api.overview()).at("metaserver").at("answered_s_ago").is_null());
+}
+
+/// A detector that has learnt one thing.
+class Learned final : public Detector {
+ public:
+  std::string_view name() const override { return "learned"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot&) override { return {}; }
+  std::vector<behaviour::Detector::Learnt> learnt() const override {
+    return {{.process_kind = "chunkserver",
+             .region = "disk.read",
+             .observation = "duration",
+             .r2 = 0.75,
+             .samples = 300,
+             .inputs = {"bytes"}}};
+  }
+};
+
+TEST(ConsoleModels, SayHowMuchOfTheTimesOfARegionItsInputsExplain) {
+  std::vector<std::unique_ptr<Detector>> detectors;
+  detectors.push_back(std::make_unique<Learned>());
+  MonitorRig rig;
+  rig.simulation.run(rig.monitor->stop());
+  rig.start(std::move(detectors));
+  const Json models = parsed(ConsoleApi(*rig.monitor).models()).at("models");
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0].at("region"), "disk.read");
+  EXPECT_EQ(models[0].at("r2"), 0.75);
+  EXPECT_EQ(models[0].at("usable"), false);
+  EXPECT_EQ(models[0].at("executions"), 300);
 }
 
 TEST_F(ConsoleTest, TheMetaserverAndTheMonitorArePartsOfTheCluster) {

@@ -103,8 +103,9 @@ class MonitorRig {
     simulation.run(client->stop());
   }
 
-  void start() {
-    monitor = std::make_unique<Monitor>(monitor_node.runtime(), options_, rig_secret());
+  /// `detectors`: none: those of the product.
+  void start(std::vector<std::unique_ptr<Detector>> detectors = {}) {
+    monitor = std::make_unique<Monitor>(monitor_node.runtime(), options_, rig_secret(), std::move(detectors));
     KINTSUGI_EXPECT_OK(simulation.run(monitor->start()));
   }
   /// kill -9, or the machine loses its power.
