@@ -113,6 +113,8 @@ def watch(fault, cluster, seen):
         if reached is not None and fault.set == "phases":
             if now - reached > PHASE:
                 return reached
+        elif fault.avoidable and fault.avoided is None and reached is not None and now - reached <= judge.AVOIDED_WITHIN:
+            pass  # that it is gone around may come long after it is named
         elif reached is not None:
             if now - reached > (judge.WATCH_HARMLESS if fault.harmless else judge.WATCH_SLOW if fault.slow else judge.WATCH):
                 return reached
