@@ -12,8 +12,7 @@ namespace {
 
 /// As many operations are listed in a verdict at most.
 constexpr int kMostListed = 16;
-constexpr std::string_view kReport =
-    "Keep the output of `kintsugi diagnose --json` for a report, then restart ";
+constexpr const char* kReport = "Keep the output of `kintsugi diagnose --json` for a report, then restart ";
 
 struct Advice {
   std::string happened;
@@ -61,19 +60,18 @@ Advice advice_on(const Verdict& verdict) {
   const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
   const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
   switch (verdict.kind()) {
-    case Verdict::RUNNING:
-      return {who + " is busy with one step and serves nobody", fmt::format("{}{}", kReport, who)};
+    case Verdict::RUNNING: return {who + " is busy with one step and serves nobody", kReport + who};
     case Verdict::SILENT:
       if (is_without_repairs(verdict))
         return {"no repair manager is registered",
                 "Start kintsugi-repair-manager (`kintsugi cluster start` does)"};
       return {who + " does not answer", "Check that its process and its machine run, and start it again"};
-    case Verdict::NOT_SERVED:
-      return {who + " does not handle a request that was sent to it", fmt::format("{}{}", kReport, who)};
+    case Verdict::NOT_SERVED: return {who + " does not handle a request that was sent to it", kReport + who};
+    case Verdict::UNANSWERED:
+      return {who + " has handled a request, and its answer did not come to the caller", kReport + who};
     case Verdict::DEVICE: return advice_on_device(verdict, who);
     case Verdict::LINK: return {both + " do not hear each other", "Check the network between them"};
-    case Verdict::DEADLOCK:
-      return {"tasks of " + who + " wait for each other", fmt::format("{}{}", kReport, who)};
+    case Verdict::DEADLOCK: return {"tasks of " + who + " wait for each other", kReport + who};
     case Verdict::CLIENT: return advice_on_client(verdict, who, both);
     case Verdict::SLOW:
       return {who + " is slower than usual", "Look at the load, the disks and the network of its machine"};
@@ -93,6 +91,10 @@ Advice advice_on(const Verdict& verdict) {
       return {who + " has no room: " + missing_room(verdict),
               "Remove files, or add disks or servers (`kintsugi df`)"};
     case Verdict::PAUSES:
+      if (!verdict.region().empty())
+        return {
+            fmt::format("{} of {} stand still together again and again", printable(verdict.region()), who),
+            "Check what they have in common: the disk, its controller, the hypervisor"};
       if (!verdict.device().empty())
         return {fmt::format("{} of {} stands still again and again", printable(verdict.device()), who),
                 "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};

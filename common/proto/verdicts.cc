@@ -66,6 +66,7 @@ std::string what(const Verdict& verdict) {
                  ? "does not report and answers nobody: nothing can be stored or found without it"
                  : "does not report and answers nobody";
     case Verdict::NOT_SERVED: return "does not serve " + (region.empty() ? "a request" : region);
+    case Verdict::UNANSWERED: return "has handled a request in " + region + ", and the answer did not come";
     case Verdict::DEVICE:
       if (is_machines_disks(verdict)) return "the disks of its servers do not answer";
       return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
@@ -92,6 +93,7 @@ std::string what(const Verdict& verdict) {
                  ? "no room on its own disk: " + missing_room(verdict) + "; nothing new is stored"
                  : "no room: " + missing_room(verdict) + "; writes fail";
     case Verdict::PAUSES:
+      if (!region.empty()) return region + " stand still again and again";
       return (verdict.device().empty() ? "stands still"
                                        : fmt::format("disk ({}) stands still", printable(verdict.device()))) +
              " again and again";
@@ -184,10 +186,10 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 19> kNames = {
-      "stuck",  "running",   "silent",    "not served", "device", "link",     "deadlock",
-      "client", "slow",      "behaviour", "resource",   "host",   "messages", "full",
-      "pauses", "unreached", "losses",    "errors",     "clock"};
+  constexpr std::array<std::string_view, 20> kNames = {
+      "stuck",  "running",   "silent",    "not served", "device", "link",      "deadlock",
+      "client", "slow",      "behaviour", "resource",   "host",   "messages",  "full",
+      "pauses", "unreached", "losses",    "errors",     "clock",  "unanswered"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -218,9 +220,9 @@ std::string_view confidence_name(Verdict::Confidence confidence) {
 }
 
 std::string_view wait_name(WaitKind wait) {
-  constexpr std::array<std::string_view, 12> kNames = {"runs",     "call",  "receive", "send",
-                                                       "upstream", "join",  "sibling", "resource",
-                                                       "disk",     "store", "timer",   "idle"};
+  constexpr std::array<std::string_view, 13> kNames = {"runs",  "call",    "receive",  "send", "upstream",
+                                                       "join",  "sibling", "resource", "disk", "store",
+                                                       "timer", "idle",    "process"};
   const auto index = static_cast<size_t>(wait);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -125,6 +125,7 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
     runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
                        {.task = true, .often = true}, std::source_location::current());
     status = task.finish(co_await invoke(handler, task.context(), header.method, *request, *response));
+    runtime::served(task.context(), header.span_id, serve_site(header.method), status.code());
   }
   if (runtime::is_armed(self->core_.runtime.faults)) {
     const auto fault =

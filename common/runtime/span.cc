@@ -1,7 +1,5 @@
 #include "common/runtime/span.h"
 
-#include <fmt/format.h>
-
 namespace kintsugi::runtime {
 
 void Span::begin(const Context& parent, const Site& site, const Options& options,
@@ -59,6 +57,11 @@ void Span::progress(uint64_t count) {
   if (recording()) context_.recorder->progress(context_.live, count);
 }
 
+void served(const Context& context, uint64_t call, const Site& site, Code outcome) {
+  if (kSightCompiled && context.recorder != nullptr && call != 0)
+    context.recorder->served(call, site, outcome);
+}
+
 void advance(const Context& context, uint64_t amount) {
   if (!kSightCompiled || context.recorder == nullptr || context.live.slot == 0) return;
   context.recorder->advance(context.live, amount);
@@ -73,10 +76,6 @@ uint64_t peer_target(const Context& context, const Endpoint& peer) {
 
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method) {
   if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->complain(id, method);
-}
-
-uint64_t process_target(const Context& context, uint64_t process) {
-  return process == 0 ? 0 : named_target(context, fmt::format("{}{:x}", kProcessTarget, process), false);
 }
 
 uint64_t named_target(const Context& context, std::string_view name, bool device) {

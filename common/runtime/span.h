@@ -109,6 +109,9 @@ class Wait {
   Code code_ = Code::kOk;
 };
 
+/// Says that a call of another process was handled to its end; `call` is its span there.
+void served(const Context& context, uint64_t call, const Site& site, Code outcome);
+
 /// Says that the innermost open region moved, as by `bytes` of a stream.
 void advance(const Context& context, uint64_t amount);
 
@@ -117,8 +120,6 @@ uint64_t peer_target(const Context& context, const Endpoint& peer);
 /// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the
 /// cluster counts them.
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
-/// The id of a process as what has the resource that is waited for: its TraceRecorder::process(). 0: it is not known.
-uint64_t process_target(const Context& context, uint64_t process);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);
 

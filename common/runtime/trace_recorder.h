@@ -29,17 +29,19 @@ enum class WaitKind : uint8_t {
   kSend = 3,     ///< room in a stream that it opened: as kCall
   /// A handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's span.
   kUpstream = 4,
-  kJoin = 5,      ///< its own children: target_span = its own span; need = how many of them, 0 = all
-  kSibling = 6,   ///< another task of this process: target_span
-  kResource = 7,  ///< slots, buffers, a lock; target: what it is, or which process has it
-  kDisk = 8,      ///< a device
-  kStore = 9,     ///< the thread of the key-value store
-  kTimer = 10,    ///< sleeps on purpose
-  kIdle = 11,     ///< waits for work to come: never stuck
+  kJoin = 5,     ///< its own children: target_span = its own span; need = how many of them, 0 = all
+  kSibling = 6,  ///< another task of this process: target_span
+  kResource =
+      7,        ///< slots, buffers, a lock; target: what it is; target_span: a task that has it, 0: not known
+  kDisk = 8,    ///< a device
+  kStore = 9,   ///< the thread of the key-value store
+  kTimer = 10,  ///< sleeps on purpose
+  kIdle = 11,   ///< waits for work to come: never stuck
+  /// Another process has what it waits for; target: what it is; target_span: TraceRecorder::process() of that one, 0: not
+  /// known.
+  kProcess = 12,
 };
-inline constexpr size_t kWaitKinds = 12;
-/// How the name of a target begins that is a process which has a resource; its id follows, hexadecimal.
-inline constexpr std::string_view kProcessTarget = "process ";
+inline constexpr size_t kWaitKinds = 13;
 
 enum class RegionKind : uint8_t { kFree = 0, kModule, kWait, kCompute };
 
@@ -101,6 +103,8 @@ class TraceRecorder {
                                         uint64_t target_span, uint8_t need, std::source_location where) = 0;
   /// The wait ends; `outcome` says how.
   virtual void close_wait(runtime::LiveHandle wait, Code outcome) = 0;
+  /// The call with this span, of another process, was handled to its end. `site`: what serves such calls.
+  virtual void served(uint64_t call, const runtime::Site& site, Code outcome) = 0;
   /// The region moved: `count` of its site's unit are done.
   virtual void progress(runtime::LiveHandle region, uint64_t count) = 0;
   /// The region moved: `amount` more of its site's unit is done.

@@ -134,19 +134,25 @@ InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
 asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> wanted, Patience patience) {
   const TimePoint give_up = clock_.now() + kWait;
   std::optional<sight::Wait> wait;
+  uint64_t waits_for = 0;  // the process that `wait` names
   while (!wanted.empty()) {
     const TimePoint now = clock_.now();
     InodeId unsettled = first_untold(wanted);
     TimePoint look_again = std::min(give_up, now + kTellAgain);
     bool revoked = false;
-    uint64_t keeper = 0;  // the process that has one of the leases, if it is known
+    // Of those that have the leases the one that was not heard for longest, if it is known.
+    uint64_t keeper = 0;
+    TimePoint keeper_revoked = TimePoint::max();
     for (const auto [inode, by] : wanted) {
       const auto found = leases_.find(inode);
       if (found == leases_.end() || found->second.session == by) continue;
       unsettled = inode;
       recall(inode, found->second);
-      keeper = sessions_.find(found->second.session)->process;
       const TimePoint until = revoked_at(found->second, patience);
+      if (until < keeper_revoked) {
+        keeper = sessions_.find(found->second.session)->process;
+        keeper_revoked = until;
+      }
       look_again = std::min(look_again, until);
       if (until > now) continue;
       KINTSUGI_CO_TRY(co_await revoke(inode, found->second.session));
@@ -157,10 +163,12 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
                        fmt::format("inode {} is being written out by another client", unsettled)};
-    // One wait for all rounds: in each the owner is only told again.
-    if (!wait)
-      wait.emplace(context, sight::WaitKind::kResource, runtime::process_target(context, keeper), 0, 0,
-                   std::source_location::current());
+    // One wait for all rounds with one keeper: in each of them it is only told again.
+    if (!wait || keeper != waits_for) {
+      wait.reset();
+      wait.emplace(context, sight::WaitKind::kProcess, runtime::named_target(context, "write lease"), keeper);
+      waits_for = keeper;
+    }
     (void)co_await settled_.wait_until(look_again);
   }
   co_return Status{};

@@ -97,11 +97,11 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
   }
   ClientSession& session = found->second;
   session.last_heard = clock_.now();
-  if (request.process() != 0) session.process = request.process();
   if (request.number() != 0) {
     if (request.number() <= session.last_number) return {Code::kConflict, "a later message came before"};
     session.last_number = request.number();
   }
+  if (request.process() != 0) session.process = request.process();
   KINTSUGI_TRY(check_room(session, request));
   if (request.all()) {
     take_all(session, request);

@@ -25,6 +25,8 @@ class Detector {
 
   /// The process has to report everything that is open in it with its next report.
   virtual bool wants_everything(uint64_t /*process*/) const { return false; }
+  /// Calls, by their spans, of which the process has to say whether it has served them.
+  virtual std::vector<uint64_t> wants_to_know_of(uint64_t /*process*/) const { return {}; }
   /// Sites whose finished executions a process has to report.
   virtual std::vector<std::string> wants_samples_of(uint64_t /*process*/) const { return {}; }
   /// A report of a process was taken in: for detectors of samples, which the view does not keep. `view` knows what the

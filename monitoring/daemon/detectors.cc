@@ -19,6 +19,9 @@ class ProgressDetector final : public Detector {
     return engine_.diagnose(snapshot);
   }
   bool wants_everything(uint64_t process) const override { return engine_.wants_everything(process); }
+  std::vector<uint64_t> wants_to_know_of(uint64_t process) const override {
+    return engine_.wants_to_know_of(process);
+  }
 
  private:
   progress::Engine engine_;

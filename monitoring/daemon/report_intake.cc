@@ -66,6 +66,8 @@ asio::awaitable<Status> ReportIntake::report(Context, const proto::SightReport& 
   for (const auto& detector : detectors_) {
     detector->report_came(*view, request, now);
     if (detector->wants_everything(process)) response.set_all_live(true);
+    for (const uint64_t call : detector->wants_to_know_of(process))
+      response.add_calls(call);
     for (std::string& site : detector->wants_samples_of(process))
       response.add_samples_of(std::move(site));
   }

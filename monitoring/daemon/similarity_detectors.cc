@@ -51,7 +51,9 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
     if (!verdict.server().empty()) {
       verdict.set_peer(peer->second->display());
       if (verdict.kind() != proto::Verdict::SLOW) continue;
-      verdict.set_region("its link to " + verdict.peer());
+      // Which of them is slowest changes while the alarm stands.
+      verdict.set_region("its links");
+      verdict.add_why("the slowest one is that to " + verdict.peer());
       verdict.clear_peer();
       continue;
     }

@@ -20,8 +20,10 @@ void ErrorWatch::look(const std::vector<Answers>& answers, const std::set<uint64
   const TimePoint from = now - settings_.over;
   for (auto& [key, one] : known_) {
     one.answers = one.all.grown(from);
+    // Both counts grow while they are read, so that one may be ahead of the other.
+    one.faulty_answers = std::min(one.answers, one.faulty.grown(from));
     one.share =
-        one.answers == 0 ? 0 : static_cast<double>(one.faulty.grown(from)) / static_cast<double>(one.answers);
+        one.answers == 0 ? 0 : static_cast<double>(one.faulty_answers) / static_cast<double>(one.answers);
   }
   for (auto& [key, one] : known_)
     judge(one, now);
@@ -34,7 +36,7 @@ void ErrorWatch::judge(Known& one, TimePoint now) const {
     one.since = now;
   } else if (one.share < settings_.clear) {
     // Others avoid it, so that a share of few answers, or of none, says nothing.
-    const uint64_t good_lately = one.answers - one.faulty.grown(now - settings_.over);
+    const uint64_t good_lately = one.answers - one.faulty_answers;
     const bool answers_well = std::max(good_lately, one.good() - one.good_before) >= settings_.good;
     one.errs = !answers_well && now - one.asked < settings_.unasked;
   }

@@ -49,7 +49,7 @@ class ErrorWatch {
   struct Known {
     Answers last;
     RecentGrowth all, faulty;
-    uint64_t answers = 0;  ///< within `over`
+    uint64_t answers = 0, faulty_answers = 0;  ///< within `over`
     double share = 0;
     uint64_t good_before = 0;  ///< good answers until the last error was told
     TimePoint asked{};         ///< the last time that answers were told

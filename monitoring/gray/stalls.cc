@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include <boost/math/distributions/binomial.hpp>
 #include <fmt/format.h>
 
 namespace kintsugi::gray {
-namespace {
-
-struct Moment {
-  uint64_t process = 0;
-  TimePoint at{};
-};
-
-}  // namespace
-
 void StallWatch::take(const std::vector<Disk>& disks) {
   std::map<Key, Known> known;
   for (const Disk& disk : disks) {
@@ -27,32 +19,55 @@ void StallWatch::take(const std::vector<Disk>& disks) {
 }
 
 void StallWatch::tell_apart(TimePoint now) {
-  std::map<std::string, std::vector<Moment>> stalls;  // by machine
+  std::map<std::string, std::vector<Moment>> stalls;  // by machine, in the order of time
   for (const auto& [key, one] : known_)
     if (!one.last.machine.empty())
       for (const TimePoint at : one.growth.moments())
         stalls[one.last.machine].push_back({key.first, at});
-  for (auto& [key, one] : known_) {
-    const std::vector<Moment>& beside = stalls[one.last.machine];
-    one.shared = one.own.times = 0;
-    TimePoint began{};
-    bool is_shared = false;
-    for (const TimePoint at : one.growth.moments()) {
-      if (now - at < settings_.together) break;  // others may not have told theirs yet
-      if (one.shared + one.own.times == 0 || at - began >= RecentGrowth::kApart) {
-        began = at;
-        is_shared = false;
-        ++one.own.times;
-      }
-      const bool others_too = std::ranges::any_of(beside, [&](const Moment& other) {
-        return other.process != key.first && std::chrono::abs(other.at - at) <= settings_.together;
-      });
-      if (is_shared || !others_too) continue;
-      is_shared = true;
-      --one.own.times;
-      ++one.shared;
+  for (auto& [machine, of] : stalls)
+    std::ranges::sort(of, {}, &Moment::at);
+  for (auto& [key, one] : known_)
+    tell_apart(one, key.first, stalls[one.last.machine], now);
+}
+
+void StallWatch::tell_apart(Known& one, uint64_t process, const std::vector<Moment>& stalls,
+                            TimePoint now) const {
+  size_t times = 0;
+  one.shared = 0;
+  TimePoint began{};
+  bool is_shared = false;
+  for (const TimePoint at : one.growth.moments()) {
+    if (now - at < settings_.together) break;  // others may not have told theirs yet
+    if (times == 0 || at - began >= RecentGrowth::kApart) {
+      began = at;
+      is_shared = false;
+      ++times;
     }
+    const bool others_too = std::ranges::any_of(stalls, [&](const Moment& other) {
+      return other.process != process && std::chrono::abs(other.at - at) <= settings_.together;
+    });
+    if (is_shared || !others_too) continue;
+    is_shared = true;
+    ++one.shared;
   }
+  one.own.times = times;
+  if (one.shared > 0 && chance(one, process, stalls) > settings_.by_chance) one.shared = 0;
+  one.own.times -= one.shared;
+}
+
+double StallWatch::chance(const Known& one, uint64_t process, const std::vector<Moment>& stalls) const {
+  Duration covered{};  // so much of the window lies beside a stall of another server
+  TimePoint until{};
+  for (const Moment& other : stalls) {
+    if (other.process == process) continue;
+    const TimePoint from = std::max(until, other.at - settings_.together);
+    until = std::max(until, other.at + settings_.together);
+    covered += until - from;
+  }
+  const double share = std::min(1.0, to_seconds(covered) / to_seconds(RecentGrowth::kWindow));
+  if (share >= 1) return 1;
+  const boost::math::binomial_distribution<> by_chance(static_cast<double>(one.own.times), share);
+  return boost::math::cdf(boost::math::complement(by_chance, static_cast<double>(one.shared) - 1));
 }
 
 bool StallWatch::most_do_not(const std::string& kind, size_t least, const std::string& but_machine) const {
@@ -122,7 +137,8 @@ std::vector<proto::Verdict> StallWatch::alarms(TimePoint now) const {
     if (!machine.alarm.stands) continue;
     proto::Verdict verdict =
         pauses({.name = "machine " + machine.disk.host}, now - machine.alarm.since, proto::Verdict::LIKELY);
-    verdict.set_device(machine.disk.name);
+    // Which of the disks stalls most changes while the alarm stands.
+    verdict.set_region("disks of its servers");
     verdict.add_why(
         fmt::format("in the last minute {} stalls of {} came together with stalls of other servers "
                     "of this machine, while most disks of other machines had none",

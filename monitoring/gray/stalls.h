@@ -1,7 +1,7 @@
 /// Disks that stand still for half a second or longer again and again, while their average stays like that of the
 /// others: each server counts such requests itself. Stalls of several servers of one machine at the same time are
-/// those of a disk that they share, or of what it hangs on: no server is accused of them, but the machine, if disks
-/// of other machines do not stall. Not thread-safe.
+/// those of a disk that they share, or of what it hangs on, if there are more of them than would coincide by chance: no
+/// server is accused of them, but the machine, if disks of other machines do not stall. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -21,6 +21,8 @@ struct StallSettings {
   /// Stalls of servers of one machine are one if they are told within this time of each other: requests that waited
   /// together end within a second, and reports come each second.
   Duration together = std::chrono::seconds(2);
+  /// When so many stalls would come together by chance more often than this, they do not count as shared.
+  double by_chance = 0.1;
 };
 
 struct Disk {
@@ -38,7 +40,7 @@ class StallWatch {
 
   /// The disks of all processes that report, once a second.
   void look(const std::vector<Disk>& disks, TimePoint now);
-  /// One PAUSES verdict with `device` for each disk, or for each machine: then `server` is the machine.
+  /// One PAUSES verdict with `device` for each disk, or with a region for each machine: then `server` is the machine.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
 
  private:
@@ -50,8 +52,9 @@ class StallWatch {
   struct Known {
     Disk last;
     RecentGrowth growth;
-    size_t shared = 0;  ///< stalls that came together with some of another server of the machine
-    Alarm own;          ///< of the other ones
+    size_t shared =
+        0;      ///< stalls that came together with some of another server of the machine, and not by chance
+    Alarm own;  ///< of the other ones
   };
   using Key = std::pair<uint64_t, std::string>;  ///< process, name of the disk
 
@@ -60,8 +63,16 @@ class StallWatch {
     Alarm alarm;
   };
   void take(const std::vector<Disk>& disks);
+  struct Moment {
+    uint64_t process = 0;
+    TimePoint at{};
+  };
   /// Sets `shared` and the times of `own`.
   void tell_apart(TimePoint now);
+  /// Likewise of one of them, on whose machine these stalls were.
+  void tell_apart(Known& one, uint64_t process, const std::vector<Moment>& stalls, TimePoint now) const;
+  /// How often so many or more of its stalls would come together with those of others that stall whenever they like.
+  double chance(const Known& one, uint64_t process, const std::vector<Moment>& stalls) const;
   void judge_machines(TimePoint now);
   /// Half of the disks of so many do not stall. Disks of other kinds of processes have other work.
   bool most_do_not(const std::string& kind, size_t least, const std::string& but_machine) const;

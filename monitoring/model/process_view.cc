@@ -44,6 +44,7 @@ Status check_report(const proto::SightReport& report) {
   if (report.devices_size() > ViewLimits::kDevices) return garbage("too many devices");
   if (report.checks_size() > ViewLimits::kChecks) return garbage("too many checks of peers");
   if (report.links_size() > ViewLimits::kLinks) return garbage("too many links");
+  if (report.served_size() > ViewLimits::kServed) return garbage("too many served calls");
   for (const proto::SightLive& live : report.live())
     KINTSUGI_TRY(check_live(live));
   KINTSUGI_TRY(check_live(report.loop().last_touch()));
@@ -62,6 +63,8 @@ Status check_report(const proto::SightReport& report) {
     if (!is_short(check.peer())) return garbage("a peer whose name is too long");
   for (const proto::SightLink& link : report.links())
     if (!is_short(link.end())) return garbage("an end of a link whose name is too long");
+  for (const proto::SightServed& served : report.served())
+    if (!is_short(served.region())) return garbage("a served call whose name is too long");
   for (const proto::SightWaitTotal& wait : report.waits())
     if (!is_short(wait.target())) return garbage("a target whose name is too long");
   for (const proto::SightEdge& edge : report.edges())
@@ -91,6 +94,11 @@ Status ProcessView::accept(proto::SightReport report, TimePoint arrived) {
   report.clear_waits();
   last_ = std::move(report);
   return Status();
+}
+
+TimePoint ProcessView::started() const {
+  constexpr uint64_t kLongest = uint64_t{1} << 60;  // it may report anything
+  return arrived_ - Duration(static_cast<int64_t>(std::min(last_.uptime_ns(), kLongest)));
 }
 
 std::string ProcessView::region(uint64_t path) const {

@@ -22,6 +22,7 @@ struct ViewLimits {
   static constexpr int kDevices = 4'096;
   static constexpr int kChecks = 64;
   static constexpr int kLinks = 256;
+  static constexpr int kServed = 256;
   static constexpr int kTextBytes = 512;  ///< limit for each name in a report
   static constexpr size_t kPaths = 16'384;
   static constexpr size_t kStates = 16'384;
@@ -45,6 +46,8 @@ class ProcessView {
   const proto::SightReport& last() const { return last_; }
   TimePoint first_arrived() const { return first_arrived_; }
   TimePoint arrived() const { return arrived_; }
+  /// When the process was started, as it says; in the future of arrived() never.
+  TimePoint started() const;
   uint64_t refused() const { return refused_; }
   uint64_t reports() const { return reports_; }
   /// "server 4", or the kind and the host of what has no name.

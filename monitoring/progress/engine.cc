@@ -91,6 +91,11 @@ std::vector<Verdict> Engine::diagnose(const model::Snapshot& snapshot) {
   return verdicts;
 }
 
+std::vector<uint64_t> Engine::wants_to_know_of(uint64_t process) const {
+  const auto wanted = wanted_.find(process);
+  return wanted == wanted_.end() ? std::vector<uint64_t>{} : wanted->second;
+}
+
 std::vector<Verdict> Engine::from_waits(const OpenTasks& tasks) {
   WaitGraph graph(tasks, evidence_);
   wanted_ = std::move(graph.wanted());

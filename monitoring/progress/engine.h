@@ -18,6 +18,7 @@
 #include "monitoring/progress/lasting.h"
 #include "monitoring/progress/slowness/slowdown.h"
 #include "monitoring/progress/waits/machine_disks.h"
+#include "monitoring/progress/waits/wait_graph.h"
 
 namespace kintsugi::progress {
 
@@ -38,6 +39,9 @@ class Engine {
   /// The process is asked for everything that is open in it with the next answer (SightReportAnswer.all_live), because
   /// somebody waits for a task that its reports do not show.
   bool wants_everything(uint64_t process) const { return wanted_.contains(process); }
+  /// Calls to the process, by their spans, that it shows no task for: it is asked whether it has served them
+  /// (SightReportAnswer.calls).
+  std::vector<uint64_t> wants_to_know_of(uint64_t process) const;
 
  private:
   std::vector<proto::Verdict> from_waits(const OpenTasks& tasks);
@@ -50,7 +54,7 @@ class Engine {
   MachineDisks machine_disks_;
   Lasting lasting_;
   Slowdowns slowdowns_;
-  std::set<uint64_t> wanted_;
+  WaitGraph::Wanted wanted_;
   /// Key: process id. When a verdict last said that the process stands still.
   std::map<uint64_t, TimePoint> stood_still_;
 };

@@ -130,6 +130,10 @@ void Recorder::name_target(uint64_t id, std::string_view name, bool device) {
   live_.name_target(id, name, device);
 }
 
+void Recorder::served(uint64_t call, const Site& site, Code outcome) {
+  if (live_.light() != nullptr) served_.add(call, site, outcome, live_.own_now_ns());
+}
+
 void Recorder::complain(uint64_t target, uint16_t method) {
   live_.complain(target, method);
 }

@@ -15,6 +15,7 @@
 #include "monitoring/sight/live_work.h"
 #include "monitoring/sight/peer_checks.h"
 #include "monitoring/sight/site.h"
+#include "monitoring/sight/tables/served_calls.h"
 
 namespace kintsugi::sight {
 
@@ -61,6 +62,8 @@ class Recorder final : public TraceRecorder {
   /// What came of the latest checks of peers.
   PeerChecks& peer_checks() { return peer_checks_; }
   const PeerChecks& peer_checks() const { return peer_checks_; }
+  /// Calls of other processes that were handled here last.
+  const ServedCalls& served_calls() const { return served_; }
 
   Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) override;
   Opened open_lightly(runtime::LiveHandle parent, const Event& event, std::source_location where,
@@ -74,14 +77,17 @@ class Recorder final : public TraceRecorder {
   bool knows_target(uint64_t id) override;
   void name_target(uint64_t id, std::string_view name, bool device) override;
   void complain(uint64_t target, uint16_t method) override;
+  void served(uint64_t call, const Site& site, Code outcome) override;
 
  private:
   void keep(int64_t now, const LiveWork::Closed& closed, uint64_t parent_path, Event& event);
 
+  static constexpr uint32_t kServedCalls = 16'384;
   struct State;
   const runtime::Clock& clock_;
   LiveWork live_;
   PeerChecks peer_checks_;
+  ServedCalls served_{kServedCalls};
   std::unique_ptr<State> state_;
   PathTable* own_paths_ = nullptr;  ///< the table of the loop's thread, once it has one; only that uses it
 };

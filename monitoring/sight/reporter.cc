@@ -77,6 +77,7 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   tell_roles(report, tasks, all_live_ || with_totals, nanoseconds(now));
   if (report.loop().stalled_ns() != 0) tell_last_touched(report, places, nanoseconds(now));
   tell_ended(report, nanoseconds(now));
+  tell_served(report, nanoseconds(now));
   dictionary_.tell(report, places);
   totals_.tell(report, nanoseconds(now), with_totals);
   samples_.tell(report);
@@ -189,6 +190,7 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
   // Roles with nothing open, too: that a process begins to serve requests shows that it hears somebody.
   const auto totals = recorder_.live().roles().read();
   reported_begun_.resize(totals.size());
+  begun_pending_ = reported_begun_;
   const auto serves_more = [&](size_t number) {
     return totals[number].site != nullptr && totals[number].begun != reported_begun_[number] &&
            std::string_view(totals[number].site->name).starts_with(kServes);
@@ -207,7 +209,7 @@ void Reporter::tell_roles(proto::SightReport& report, const std::vector<OpenTask
     role.set_faulty(totals[number].faulty);
     if (!all && !serves_more(number) && role.oldest_ns() < static_cast<uint64_t>(limits_.still.count()))
       continue;
-    reported_begun_[number] = role.begun();
+    begun_pending_[number] = role.begun();
     *report.add_roles() = role;
   }
 }
@@ -240,11 +242,24 @@ void Reporter::tell_ended(proto::SightReport& report, int64_t now) {
   }
 }
 
+void Reporter::tell_served(proto::SightReport& report, int64_t now) const {
+  for (const ServedCall& served : recorder_.served_calls().find(asked_calls_)) {
+    proto::SightServed& told = *report.add_served();
+    told.set_call(served.call);
+    told.set_region(std::string(served.site->name));
+    told.set_outcome(static_cast<uint32_t>(served.outcome));
+    told.set_ended_ago_ns(since(now, served.ended_ns));
+  }
+}
+
 void Reporter::delivered(const proto::SightReportAnswer& answer) {
   dictionary_.delivered();
   samples_.delivered(answer);
   ended_reported_ = ended_pending_;
+  reported_begun_ = begun_pending_;
   all_live_ = answer.all_live();
+  const int asked = std::min(answer.calls_size(), limits_.asked_calls);
+  asked_calls_.assign(answer.calls().begin(), answer.calls().begin() + asked);
   if (!answer.dictionary()) return;
   dictionary_.forget();
   totals_.forget();
@@ -253,6 +268,7 @@ void Reporter::delivered(const proto::SightReportAnswer& answer) {
 void Reporter::forget() {
   dictionary_.forget();
   totals_.forget();
+  asked_calls_.clear();
   all_live_ = true;
 }
 

@@ -34,6 +34,7 @@ struct ReporterLimits {
   Duration still = std::chrono::seconds(1);  ///< a task that has not moved for this long is reported
   uint64_t totals_every = 10;                ///< every so many reports contain totals
   size_t samples = 64;
+  int asked_calls = 64;  ///< so many calls are looked up for a report
 };
 
 /// One thread reports. The recorder outlives it.
@@ -64,6 +65,8 @@ class Reporter {
   /// Where the loop was last, when it does not come round.
   void tell_last_touched(proto::SightReport& report, ReportedPlaces& places, int64_t now) const;
   void tell_ended(proto::SightReport& report, int64_t now);
+  /// Which of the calls that the last answer asked for were served.
+  void tell_served(proto::SightReport& report, int64_t now) const;
   void fill(proto::SightLive& live, const LiveRecord& record, const TaskRecord& task, uint32_t slot,
             int64_t now) const;
 
@@ -76,8 +79,10 @@ class Reporter {
 
   uint64_t sequence_ = 0;
   bool all_live_ = true;  ///< the next report contains all open work: the first one, and on request
-  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks, as last reported
+  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks, as last told
+  std::vector<uint64_t> begun_pending_;   ///< likewise, in the report that was made last
   int64_t ended_reported_ = 0, ended_pending_ = 0;
+  std::vector<uint64_t> asked_calls_;  ///< spans of calls, as the last answer asked for them
   ReportDictionary dictionary_;
   ReportTotals totals_;
   ReportSamples samples_;

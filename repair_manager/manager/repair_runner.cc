@@ -117,11 +117,8 @@ std::shared_ptr<RepairRun> RepairRunner::begin(RepairPlan made, std::vector<Queu
   run->healthy = std::move(healthy);
   run->began = runtime_.clock.now();
 
-  SlotTable& slots = planner_.slots();
-  slots.acquire(plan.helpers, plan.targets.front().destination, plan.targets.front().bytes,
-                plan.helper_shares);
-  for (const RepairTarget& target : std::span(plan.targets).subspan(1))
-    slots.add_destination(target.destination, target.bytes);
+  planner_.take_slots(plan);
+  with_slots_.push_back(run);
 
   const QueueEntry& entry = run->entries.front();
   run->record = describe(plan, runtime_.clock.wall_now());
@@ -153,8 +150,8 @@ Duration RepairRunner::attempt_limit(const RepairPlan& plan) const {
   // What servers let repairs have may be so little that a repair takes longer than kMaxDeadline as it was estimated.
   const Seconds needed{plan.choice.seconds * std::max(1u, busiest) * kLeastFactor};
   const auto most = std::min<Seconds>(std::max<Seconds>(kMaxDeadline, needed), kLongestDeadline);
-  const auto bounded = std::max<Seconds>(std::min(generous, most), options_.min_deadline);
-  return std::chrono::duration_cast<Duration>(bounded);
+  return std::chrono::duration_cast<Duration>(
+      std::max<Seconds>(std::min(generous, most), options_.min_deadline));
 }
 
 asio::awaitable<Status> RepairRunner::carry_out(Context context, std::shared_ptr<RepairRun> run) {
@@ -279,8 +276,10 @@ void RepairRunner::end(RepairRun& run, const Status& status) {
                  run.record.attempt(), run.record.detail());
   }
   const auto ended = running_.find({plan.stripe, plan.targets.front().index})->second;
-  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kRelease, "repair slots"},
-                      [this, ended] { planner_.give_back_slots(ended->plan); });
+  runtime::do_or_lose(runtime_.faults, {runtime::FaultPoint::kRelease, "repair slots"}, [this, ended] {
+    planner_.give_back_slots(ended->plan);
+    std::erase(with_slots_, ended);
+  });
   for (const RepairTarget& target : plan.targets)
     running_.erase({plan.stripe, target.index});
   --jobs_;

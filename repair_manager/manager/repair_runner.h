@@ -27,12 +27,9 @@ namespace kintsugi::repair_manager {
 
 class RepairRunner {
  public:
-  /// Pause after a failed attempt; four times as long after each further failure in a row.
-  static constexpr Duration kFirstBackoff = 100ms;
-  /// Pause after Options::attempts_in_a_row failures.
-  static constexpr Duration kTailBackoff = 30s;
-  /// Deadline of an attempt, as a multiple of its estimated duration on servers that do nothing else.
-  static constexpr double kDeadlineFactor = 10;
+  static constexpr Duration kFirstBackoff = 100ms;  ///< after a failure; then four times that, and so on
+  static constexpr Duration kTailBackoff = 30s;     ///< after Options::attempts_in_a_row failures
+  static constexpr double kDeadlineFactor = 10;  ///< deadline of an attempt, by its estimate on idle servers
   /// Deadline of one attempt at most, unless it needs longer by its estimate: then kLeastFactor times that, up to
   /// kLongestDeadline.
   static constexpr Duration kMaxDeadline = 30min, kLongestDeadline = 12h;
@@ -67,6 +64,9 @@ class RepairRunner {
   /// True when an attempt ended (or the runner was asked to stop), false at the deadline.
   asio::awaitable<bool> wait_for_an_end(TimePoint deadline) { return ended_.wait_until(deadline); }
 
+  /// The task of the attempt that has had its slots for longest; 0: none has any.
+  uint64_t longest_holder() const { return with_slots_.empty() ? 0 : with_slots_.front()->span; }
+
   size_t running() const { return jobs_; }                 ///< running attempts
   size_t running_moves() const { return running_moves_; }  ///< running attempts that only move a chunk
   uint32_t moves_from(ServerId server) const;              ///< running moves away from the server
@@ -100,7 +100,8 @@ class RepairRunner {
   SchedulerEvents& scheduler_;
   // Key: chunk; a repair of several chunks has an entry for each.
   std::map<ChunkId, std::shared_ptr<RepairRun>> running_;
-  std::map<ServerId, uint32_t> moves_from_;  // number of running moves by source
+  std::vector<std::shared_ptr<const RepairRun>> with_slots_;  // attempts that have slots, oldest first
+  std::map<ServerId, uint32_t> moves_from_;                   // number of running moves by source
   size_t jobs_ = 0, running_moves_ = 0;
   uint64_t attempts_ended_ = 0, done_ = 0, failed_ = 0, bytes_repaired_ = 0;
   runtime::Event ended_;

@@ -111,16 +111,36 @@ asio::awaitable<Result<std::shared_ptr<RepairRun>>> RequestedRepairs::begin_when
     std::vector<StripeId> needed{wanted.stripe};
     KINTSUGI_CO_TRY(co_await view_.fetch(context, std::move(needed)));
     if (running(wanted)) co_return std::shared_ptr<RepairRun>{};
+    Result<RepairPlan> planned = co_await plan_when_free(context, wanted, entries);
+    if (planned) co_return begin(std::move(*planned), entries);
+    const bool may_have_changed = planned.error().code() == Code::kLimitExceeded;
+    if (!may_have_changed || runtime_.clock.now() >= context.deadline) co_return planned.error();
+  }
+}
+
+asio::awaitable<Result<RepairPlan>> RequestedRepairs::plan_when_free(Context context,
+                                                                     const WantedRepair& wanted,
+                                                                     const std::vector<QueueEntry>& entries) {
+  std::optional<sight::Wait> wait;
+  uint64_t waits_for = 0;  // the task that `wait` names
+  for (;;) {
     planner_.refresh();
     Result<RepairPlan> planned =
         planner_.repair(runner_.plan_request(entries), wanted.wishes, /*requested=*/true);
-    if (planned) co_return begin(std::move(*planned), entries);
-    if (planned.error().code() != Code::kLimitExceeded) co_return planned.error();
-    const sight::Wait wait(context, sight::WaitKind::kResource,
-                           runtime::named_target(context, "repair slots"));
+    const bool busy = !planned && planned.error().code() == Code::kLimitExceeded;
+    if (!busy || runtime_.clock.now() >= context.deadline) co_return planned;
+    // One wait for as long as the same repair is the one with slots for longest. Reads have slots, too, and are no tasks
+    // of this process: while only they do, each look is a wait of its own.
+    if (const uint64_t holder = runner_.longest_holder(); !wait || holder != waits_for || holder == 0) {
+      wait.reset();
+      wait.emplace(context, sight::WaitKind::kResource, runtime::named_target(context, "repair slots"),
+                   holder);
+      waits_for = holder;
+    }
     const TimePoint again = runtime_.clock.now() + kBusyRetry;
     co_await runner_.wait_for_an_end(std::min(context.deadline, again));
-    if (runtime_.clock.now() >= context.deadline) co_return planned.error();
+    // What is known of the stripe has grown old, or somebody else repairs the chunk.
+    if (tasks_.stopping() || running(wanted) || !view_.fetched(wanted.stripe)) co_return planned;
   }
 }
 

@@ -56,6 +56,9 @@ class RequestedRepairs {
   std::shared_ptr<const RepairRun> running(const WantedRepair& wanted) const;
   asio::awaitable<Status> wait_for_end(Context context, std::shared_ptr<const RepairRun> run);
   /// Begins once slots are free. Nothing when another repair of one of the chunks is running.
+  /// Waits until there are slots for such a repair, or the time is over: kLimitExceeded.
+  asio::awaitable<Result<RepairPlan>> plan_when_free(Context context, const WantedRepair& wanted,
+                                                     const std::vector<QueueEntry>& entries);
   asio::awaitable<Result<std::shared_ptr<RepairRun>>> begin_when_free(Context context,
                                                                       const WantedRepair& wanted,
                                                                       const std::vector<QueueEntry>& entries);

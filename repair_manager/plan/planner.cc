@@ -122,6 +122,13 @@ Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWis
   });
 }
 
+void RepairPlanner::take_slots(const RepairPlan& plan) {
+  const RepairTarget& first = plan.targets.front();
+  slots_.acquire(plan.helpers, first.destination, first.bytes, plan.helper_shares);
+  for (const RepairTarget& target : std::span(plan.targets).subspan(1))
+    slots_.add_destination(target.destination, target.bytes);
+}
+
 void RepairPlanner::give_back_slots(const RepairPlan& plan) {
   slots_.remove_helpers(plan.helpers, plan.helper_shares);
   for (const RepairTarget& target : plan.targets)

@@ -45,6 +45,8 @@ class RepairPlanner {
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
   /// The repair of the plan has ended: others may have its slots.
+  /// REQUIRES: the plan was made without a suspension since.
+  void take_slots(const RepairPlan& plan);
   void give_back_slots(const RepairPlan& plan);
   const ServerTable& servers() const { return servers_; }
   /// Changes whenever the positions in servers() do.

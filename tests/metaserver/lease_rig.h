@@ -17,7 +17,7 @@ namespace kintsugi::metaserver {
 inline constexpr uint64_t kWriter = 5, kReader = 6;
 
 struct LeaseRig : MetaServerRig {
-  LeaseRig() {
+  explicit LeaseRig(MetaServerOptions options = {}) : MetaServerRig(1, 9, 3, options) {
     KINTSUGI_EXPECT_OK(put("/f"));
     inode = open("/f")->attributes().inode();
     for (const uint64_t session : {kWriter, kReader})

@@ -1,8 +1,14 @@
 // Write leases: who has one, who is asked to give one back, and what happens to one whose owner is silent.
 #include "metaserver/sessions/leases.h"
 
+#include <gmock/gmock.h>
+
 #include "metaserver/service/leased_below.h"
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/open_tasks.h"
+#include "monitoring/sight/recorder.h"
 #include "tests/metaserver/lease_rig.h"
+#include "tests/monitoring/hand_clock.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -362,6 +368,55 @@ TEST(Leases, ASnapshotAQuotaAndAPolicyWaitOnlyForWhatLiesBelowTheirDirectory) {
   EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetPolicy, policy));
   EXPECT_LT(rig.simulation.now() - begin, 500ms);
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
+}
+
+/// The processes that waits for write leases name now.
+std::vector<uint64_t> awaited_processes(const sight::Recorder& recorder) {
+  std::vector<uint64_t> processes;
+  for (const sight::OpenTask& task : sight::open_tasks(recorder.live()))
+    for (const sight::LiveRecord& record : task.records)
+      if (record.wait == runtime::WaitKind::kProcess) processes.push_back(record.target_span);
+  return processes;
+}
+
+TEST(Leases, WhoWaitsSaysWhichProcessKeepsOneAndWhichWhenThatHasGivenItBack) {
+  sight::HandClock clock;
+  sight::Recorder recorder(clock, 1);
+  LeaseRig rig(MetaServerOptions{.recorder = &recorder});
+  const auto is_of = [](uint64_t process) {
+    return [process](proto::KeepSessionRequest& request) { request.set_process(process); };
+  };
+  KINTSUGI_ASSERT_OK(rig.keep(kWriter, is_of(111)));
+  KINTSUGI_ASSERT_OK(rig.keep(kReader, is_of(222)));
+  KINTSUGI_EXPECT_OK(rig.put("/g"));
+  const uint64_t other = rig.open("/g")->attributes().inode();
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  ASSERT_TRUE(*rig.get_of(other, kReader, true, true));
+  proto::CreateSnapshotRequest snapshot;
+  snapshot.set_path("/");
+  snapshot.set_name("one");
+  std::optional<Status> ended;
+  rig.in_background(rpc::Method::kCreateSnapshot, snapshot, ended);
+  rig.simulation.run_for(2s);
+  EXPECT_THAT(awaited_processes(recorder), testing::ElementsAre(111u)) << "one of the two";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  rig.simulation.run_for(100ms);
+  EXPECT_THAT(awaited_processes(recorder), testing::ElementsAre(222u));
+  KINTSUGI_EXPECT_OK(rig.keep(kReader, [&](auto& request) { request.add_give_back(other); }));
+  rig.simulation.run_for(1s);
+  EXPECT_TRUE(ended);
+  EXPECT_THAT(awaited_processes(recorder), testing::IsEmpty());
+}
+
+TEST(Leases, ManyProcessesThatKeptOneTakeNoRoomFromOtherNames) {
+  sight::HandClock clock;
+  sight::Recorder recorder(clock, 1);
+  const sight::Task task(recorder.root_context(), rpc::serve_site(rpc::Method::kGetInode));
+  for (uint64_t process = 1; process <= 1000; ++process)
+    const sight::Wait wait(task.context(), runtime::WaitKind::kProcess,
+                           runtime::named_target(task.context(), "write lease"), process);
+  const uint64_t late = runtime::named_target(task.context(), "/disks/late", true);
+  EXPECT_EQ(recorder.live().targets().name_of(late), "/disks/late");
 }
 
 TEST(Leases, WhoSpeaksAndNeverGivesBackHoldsUpNoSnapshotForMoreThanTenSeconds) {

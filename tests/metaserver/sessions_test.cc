@@ -72,6 +72,19 @@ TEST(Sessions, PagesWhoseFirstCameToAnotherProcessAreNotEverything) {
   EXPECT_FALSE(rig.response.tell_all());
 }
 
+TEST(Sessions, AMessageThatWasOvertakenDoesNotChangeWhoseSessionItIs) {
+  SessionsRig rig;
+  proto::KeepSessionRequest request;
+  request.set_session(kSession);
+  request.set_number(2);
+  request.set_process(222);
+  KINTSUGI_EXPECT_OK(rig.sessions.keep(request, rig.response));
+  request.set_number(1);
+  request.set_process(111);  // the process before it sent this
+  EXPECT_EQ(rig.sessions.keep(request, rig.response).code(), Code::kConflict);
+  EXPECT_EQ(rig.sessions.find(kSession)->process, 222u);
+}
+
 TEST(Sessions, TooManyAreRefusedBeforeAnythingIsLetGoOf) {
   SessionsRig rig;
   rig.tell_all(1'000);

@@ -196,6 +196,22 @@ TEST(Errors, AServerThatNobodyAsksAnyMoreIsTriedAgainAfterAWhile) {
   EXPECT_TRUE(serving.watch.alarms(serving.now).empty());
 }
 
+TEST(Errors, ThatAreToldBeforeTheAnswersTheyBelongToEndNoAlarm) {
+  Serving serving;
+  const auto well = [](uint64_t, const std::string&) { return false; };
+  serving.seconds(40, well);
+  serving.seconds(
+      30, [](uint64_t server, const std::string& role) { return server == 4 && role == "ReadChunk"; });
+  serving.asked_less = 4;
+  serving.seconds(31, well, 2, 0);
+  // One thread counts while another one reads.
+  ++serving.answers[{4, "ReadChunk"}].faulty;
+  serving.seconds(1, well, 2, 0);
+  const auto avoided = serving.watch.alarms(serving.now);
+  ASSERT_EQ(avoided.size(), 1u);
+  EXPECT_EQ(avoided[0].server(), "server-4");
+}
+
 TEST(Errors, ThoseOfAllServersNameNone) {
   Serving serving;
   serving.seconds(60, [](uint64_t server, const std::string&) { return server <= 5; });

@@ -150,6 +150,20 @@ TEST(Stalls, DisksThatAreAllBusyNameNobody) {
   EXPECT_TRUE(disks.watch.alarms(disks.now).empty());
 }
 
+TEST(Stalls, CoincidencesOfManyDisksDoNotHideABadOneOnTheirMachine) {
+  Disks disks(30);
+  for (size_t i = 0; i < 11; ++i)
+    disks.disks[i].machine = "boot-1";
+  // Ten neighbours stall once a minute each, at other times; the first disk six times.
+  disks.seconds(120, [](uint64_t process, int second) {
+    if (process == 1) return second % 10 == 3;
+    return process <= 11 && second % 60 == (static_cast<int>(process) - 2) * 6;
+  });
+  const auto found = disks.watch.alarms(disks.now);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].server(), "server-1");
+}
+
 using Outcome = proto::SightCheck;
 
 /// Ten servers, each of which checks one other every five seconds, and reports its last eight checks each second.

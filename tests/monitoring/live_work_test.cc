@@ -181,6 +181,27 @@ TEST(LiveWork, RegionsMayEndInAnyOrder) {
   EXPECT_EQ(open_records(recorder.live()).size(), 0u);
 }
 
+TEST(LiveWork, WhereATaskStandsAfterwardsDoesNotDependOnRegionsThatOnceEndedInAnotherOrder) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  const auto run = [&](bool in_order) {
+    auto outer = std::make_unique<Module>(recorder.root_context(), kOuter);
+    auto inner = std::make_unique<Module>(outer->context(), kInner);
+    auto branch = std::make_unique<Module>(inner->context(), kBranch);
+    if (!in_order) inner.reset();
+    branch.reset();
+    uint64_t path = 0;
+    for (const LiveRecord& record : open_records(recorder.live()))
+      if (inner && record.site == &kInner)
+        path = recorder.live().states().read(record.state)[0].role_path == record.role_path;
+    inner.reset();
+    outer.reset();
+    return path;
+  };
+  (void)run(/*in_order=*/false);
+  EXPECT_EQ(run(/*in_order=*/true), 1u) << "it stands in what is open, behind what ended";
+}
+
 TEST(LiveWork, AFullTableDropsAndCountsAndLeavesOthersAlone) {
   HandClock clock;
   LiveWork live(clock, false, {.records = 5, .tasks = 3});

@@ -171,6 +171,129 @@ TEST(Hearing, WhoIsCutOffFromAllIsNoLinkThoughItMissesOneOfThemItself) {
   }
 }
 
+/// As an idle chunkserver is asked: by one other every few seconds, and by chance for longer by nobody.
+class IdleServer {
+ public:
+  IdleServer(ReportRig& rig, int number) : rig_(rig), process_(rig.server(number)) {
+    proto::SightRole& role = *rig.report(process_).add_roles();
+    role.set_role(7);
+    role.set_name("serve.CheckPeer");
+    role.set_begun(100);
+  }
+  /// A second passes, in which it is asked or not.
+  std::vector<Verdict> second(bool asked) {
+    proto::SightRole& role = *rig_.report(process_).mutable_roles(0);
+    role.set_begun(role.begun() + (asked ? 1 : 0));
+    return rig_.engine().diagnose(rig_.snapshot());
+  }
+
+ private:
+  ReportRig& rig_;
+  uint64_t process_;
+};
+
+TEST(Hearing, AnIdleServerThatWasNotAskedForAWhileWasNotDeaf) {
+  ReportRig rig;
+  IdleServer server(rig, 2);
+  for (const int pause : {5, 9, 3, 7, 4})
+    for (int second = 1; second <= pause; second++)
+      (void)server.second(second == pause);
+  const uint64_t caller = rig.server(1);
+  rig.call(rig.task(caller, "chunkserver.repair_chunk", 0, 77, 1s), proto::WAIT_CALL, 2);
+  std::vector<Verdict> verdicts;
+  for (int second = 1; second <= 18; second++) {
+    for (proto::SightLive& record : *rig.report(caller).mutable_live()) {
+      record.set_age_ns(static_cast<uint64_t>(second) * 1'000'000'000);
+      record.set_still_ns(record.age_ns());
+    }
+    verdicts = server.second(second == 7 || second == 12 || second == 17);
+  }
+  ASSERT_THAT(verdicts, SizeIs(1)) << "it serves others, and this request was lost";
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+              UnorderedElementsAre("server 1", "server 2"));
+}
+
+TEST(Hearing, AServerThatWasStartedAgainIsNotAskedForWhatTheOneBeforeItWasSent) {
+  for (const bool is_new : {true, false}) {
+    ReportRig rig;
+    for (const int number : {1, 3})
+      rig.call(rig.task(rig.server(number), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    if (is_new) rig.report(rig.server(2)).set_uptime_ns(5'000'000'000);
+    EXPECT_THAT(rig.diagnose(), SizeIs(is_new ? 0 : 1));
+  }
+}
+
+TEST(Hearing, ProcessesOfOneClientMachineAreOneCaller) {
+  for (const bool one_machine : {true, false}) {
+    ReportRig rig;
+    for (const char* name : {"mount 17", "client 18"}) {
+      const uint64_t client = rig.process("client", name, "");
+      rig.report(client).set_host(one_machine ? "workstation" : name);
+      rig.call(rig.task(client, "client.read"), proto::WAIT_CALL, 2);
+    }
+    const auto verdicts = while_it_serves_others(rig, rig.server(2));
+    ASSERT_FALSE(verdicts.empty());
+    for (const Verdict& verdict : verdicts)
+      EXPECT_EQ(verdict.kind(), one_machine ? Verdict::LINK : Verdict::NOT_SERVED)
+          << proto::describe(verdict);
+  }
+}
+
+TEST(Hearing, WhoMissesSeveralServersThatNobodyElseMissesAccusesNoneOfThem) {
+  ReportRig rig;
+  const uint64_t caller = rig.server(1);
+  for (const int number : {2, 3}) {
+    rig.server(number);
+    rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, number);
+  }
+  for (int round = 0; round < 8; round++)  // whether they serve anybody has to be seen
+    for (const Verdict& verdict : rig.engine().diagnose(rig.snapshot())) {
+      EXPECT_NE(verdict.server(), "server 2") << proto::describe(verdict);
+      EXPECT_NE(verdict.server(), "server 3") << proto::describe(verdict);
+    }
+}
+
+TEST(Hearing, WhoseOtherRequestsAreAnsweredHearsTheCallee) {
+  ReportRig rig;
+  const uint64_t caller = rig.server(1), callee = rig.server(2);
+  rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  std::vector<Verdict> verdicts;
+  for (int second = 1; second <= 6; second++) {
+    rig.device(caller, ReportRig::address(2)).set_peer(true);
+    rig.device(caller, ReportRig::address(2)).set_answers(10 + second);
+    verdicts = while_it_serves_others(rig, callee);
+  }
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::NOT_SERVED) << "nothing is wrong with the link";
+  EXPECT_EQ(verdicts[0].server(), "server 2");
+}
+
+TEST(Hearing, ARequestThatWasServedToItsEndNamesWhatServedItAndNotTheCaller) {
+  for (const uint64_t ended_ago : {uint64_t{5'000'000'000}, uint64_t{500'000'000}}) {
+    ReportRig rig;
+    const uint64_t callee = rig.server(2);
+    const uint64_t span = rig.call(rig.task(rig.server(1), "repair_manager.repair"), proto::WAIT_CALL, 2);
+    (void)rig.engine().diagnose(rig.snapshot());
+    EXPECT_EQ(rig.engine().wants_to_know_of(callee), std::vector<uint64_t>{span});
+    proto::SightServed& served = *rig.report(callee).add_served();
+    served.set_call(span);
+    served.set_region("serve.RepairChunk");
+    served.set_ended_ago_ns(ended_ago);
+    const auto verdicts = while_it_serves_others(rig, callee);
+    ASSERT_THAT(verdicts, SizeIs(1));
+    const bool is_lost = ended_ago > 1'000'000'000;
+    EXPECT_EQ(verdicts[0].kind(), is_lost ? Verdict::UNANSWERED : Verdict::LINK)
+        << "an answer may have been on its way when the caller reported";
+    if (!is_lost) continue;
+    EXPECT_EQ(verdicts[0].server(), "server 2");
+    EXPECT_EQ(verdicts[0].peer(), "");
+    EXPECT_EQ(verdicts[0].region(), "serve.RepairChunk");
+    EXPECT_THAT(proto::describe(verdicts[0]),
+                HasSubstr("server 2: has handled a request in serve.RepairChunk"));
+  }
+}
+
 /// Server 1 gives up a request to server 2 after eight seconds.
 struct GivenUp : ReportRig {
   uint64_t caller = server(1), callee = server(2);
@@ -182,7 +305,6 @@ struct GivenUp : ReportRig {
   GivenUp() {
     serves.set_role(7);
     serves.set_name("serve.ReadChunk");
-    report(callee).set_uptime_ns(static_cast<uint64_t>(Duration(1h).count()));
     device(caller, address(2)).set_peer(true);
   }
   /// Rounds pass while it waits, and after it has given up; returns what is found in the last one.

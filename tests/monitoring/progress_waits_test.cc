@@ -483,7 +483,7 @@ TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {
     const RigTask reader = rig.task(rig.client(), "client.open");
     const uint64_t span = rig.call(reader, proto::WAIT_CALL, "10.0.0.100:6000");
     const RigTask handler = rig.task(rig.metaserver(), "serve.OpenRead", span);
-    rig.wait(handler, proto::WAIT_RESOURCE, 0, fmt::format("process {:x}", mount));
+    rig.wait(handler, proto::WAIT_PROCESS, mount, "write lease");
     if (is_stopped) rig.silence(mount, 8s);
     if (!is_stopped) rig.moves(RigTask{mount, 0, 0});
     const auto verdicts = rig.diagnose();
@@ -493,6 +493,24 @@ TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {
     EXPECT_EQ(verdicts[0].server(), "mount 4711");
     EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
     EXPECT_FALSE(verdicts[0].masked()) << "another client waits for it";
+  }
+}
+
+TEST(WaitGraph, WhatAnEndedTaskHasNotGivenBackIsNamedSoonAndWhatAMovingOneHasIsNot) {
+  for (const bool is_open : {true, false}) {
+    ReportRig rig;
+    const uint64_t manager = rig.process("repair-manager", "repair manager 1", "10.0.0.50:7002");
+    const RigTask repair = rig.task(manager, "repair_manager.repair");
+    rig.moves(repair);
+    // Who asks for a repair gives up after five seconds, so it has to be known before.
+    const RigTask handler = rig.task(manager, "serve.RepairStripe", 0, 78, 2500ms);
+    rig.wait(handler, proto::WAIT_RESOURCE, is_open ? repair.span : 4711, "repair slots");
+    const auto verdicts = rig.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(is_open ? 0 : 1));
+    if (is_open) continue;
+    EXPECT_EQ(verdicts[0].kind(), Verdict::STUCK);
+    EXPECT_EQ(verdicts[0].server(), "repair manager 1");
+    EXPECT_THAT(verdicts[0].why(0), HasSubstr("without giving it back"));
   }
 }
 

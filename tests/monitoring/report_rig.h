@@ -41,6 +41,7 @@ class ReportRig {
     report.set_address(std::move(address));
     report.set_all_live(true);
     report.set_server_id(id);
+    if (report.uptime_ns() == 0) report.set_uptime_ns(static_cast<uint64_t>(Duration(1h).count()));
     return id;
   }
 

@@ -223,6 +223,58 @@ TEST(Reporter, WhoseMessagesAreDamagedIsToldAtOnce) {
   EXPECT_EQ(report.devices(0).complained_of(), "ReadChunk");
 }
 
+TEST(Reporter, WhetherACallWasServedIsToldWhenSomebodyMissesIt) {
+  Rig rig;
+  const Context context = rig.recorder.root_context();
+  runtime::served(context, 41, kServe, Code::kOk);
+  rig.clock.advance(4s);
+  runtime::served(context, 42, kServe, Code::kNotFound);
+  rig.clock.advance(2s);
+  EXPECT_EQ(rig.report().served_size(), 0) << "nobody has asked";
+  proto::SightReportAnswer answer;
+  for (const uint64_t call : {41u, 42u, 43u})
+    answer.add_calls(call);
+  rig.deliver(answer);
+  const auto report = rig.report();
+  ASSERT_EQ(report.served_size(), 2) << "43 never came";
+  EXPECT_EQ(report.served(0).call(), 41u);
+  EXPECT_EQ(report.served(0).region(), "serve.ReadChunk");
+  EXPECT_EQ(report.served(0).ended_ago_ns(), uint64_t(Duration(6s).count()));
+  EXPECT_EQ(report.served(1).outcome(), uint32_t(Code::kNotFound));
+  rig.deliver();
+  EXPECT_EQ(rig.report().served_size(), 0);
+}
+
+TEST(Reporter, OfVeryManyServedCallsTheNewestAreKnown) {
+  Rig rig;
+  const Context context = rig.recorder.root_context();
+  for (uint64_t call = 1; call <= 100'000; ++call)
+    runtime::served(context, call, kServe, Code::kOk);
+  proto::SightReportAnswer answer;
+  for (const uint64_t call : {1u, 90'000u, 100'000u})
+    answer.add_calls(call);
+  rig.deliver(answer);
+  EXPECT_EQ(rig.report().served_size(), 2);
+}
+
+TEST(Reporter, ThatItHasBegunToServeIsToldAgainWhenAReportWasLost) {
+  Rig rig;
+  (void)rig.report();
+  rig.deliver();
+  const auto served = [](const proto::SightReport& report) {
+    for (const proto::SightRole& role : report.roles())
+      if (role.name() == kServe.name) return role.begun();
+    return uint64_t{0};
+  };
+  {
+    const Task task{rig.recorder.root_context(), kServe};
+  }
+  EXPECT_EQ(served(rig.report()), 1u);
+  EXPECT_EQ(served(rig.report()), 1u) << "the report before it was lost";
+  rig.deliver();
+  EXPECT_EQ(served(rig.report()), 0u) << "it is known";
+}
+
 TEST(Reporter, AnIdleProcessCostsLittle) {
   Rig rig;
   Module loop{rig.recorder.root_context(), kPut};

@@ -4,12 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/open_tasks.h"
+#include "monitoring/sight/recorder.h"
 #include "tests/repair_manager/fake_cluster.h"
 
 namespace kintsugi::repair_manager {
 namespace {
 
 using google::protobuf::RepeatedPtrField;
+
+constexpr sight::Site kRequested{"test.requested"};
 
 std::set<uint64_t> helpers_of(const proto::RepairRecord& record) {
   return {record.helpers().begin(), record.helpers().end()};
@@ -320,6 +325,34 @@ TEST(RepairManager, AChunkLostWhileARequestedMoveOfItRanIsRepairedAfterTheMoveFa
   for (uint64_t id = 10; id <= 12; ++id)
     cluster.server(id).verdict = nullptr;
   EXPECT_TRUE(cluster.wait_until_healthy());
+}
+
+TEST(RepairManager, WhoWaitsForSlotsSaysWhichRepairHasHadThemForLongest) {
+  FakeCluster cluster(any_seed(), 12, {.max_per_server = 1});
+  sight::Recorder recorder(cluster.simulation.clock(), 1);
+  runtime::TaskGroup tasks(cluster.simulation.executor(), cluster.simulation.clock());
+  const auto request = [&](StripeId stripe) -> asio::awaitable<void> {
+    const sight::Task task(recorder.root_context(), kRequested);
+    const Context context = task.context();
+    const auto result = co_await cluster.manager.run(context, {.stripe = stripe, .indexes = {0}});
+    EXPECT_TRUE(result) << result.error();
+  };
+  std::vector<StripeId> stripes;
+  for (int i = 0; i < 2; ++i)
+    stripes.push_back(cluster.add_stripe(0));
+  for (const StripeId stripe : stripes)
+    tasks.spawn(request(stripe));
+  cluster.simulation.run_for(500ms);
+  uint64_t repair = 0, awaited = 0;
+  for (const sight::OpenTask& task : sight::open_tasks(recorder.live()))
+    for (const sight::LiveRecord& record : task.records) {
+      if (record.site != nullptr && record.site->name == "repair_manager.repair") repair = record.span_id;
+      if (record.wait == runtime::WaitKind::kResource) awaited = record.target_span;
+    }
+  EXPECT_NE(awaited, 0u);
+  EXPECT_EQ(awaited, repair);
+  cluster.simulation.run(tasks.join());
+  EXPECT_EQ(cluster.calls.size(), 2u);
 }
 
 TEST(RepairManager, StopEndsWhatRunsAndWhoWaits) {

@@ -204,16 +204,18 @@ bool names_link(const Verdict& verdict, const std::string& a, const std::string&
   return verdict.kind() == Verdict::LINK && std::set{verdict.server(), verdict.peer()} == std::set{a, b};
 }
 
-TEST_F(Diagnosis, ALostAnswerNamesTheLink) {
+TEST_F(Diagnosis, ALostAnswerNamesWhatServedTheRequest) {
   Watched watched(11);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
   // The client that repairs is told nothing.
   KINTSUGI_ASSERT_OK(
       watched.hang(cluster.metaserver_node(), FaultPoint::kAnswer, "RunRepair", FaultAction::kDrop));
-  EXPECT_TRUE(watched.says(
-      [](const Verdict& verdict) { return names_link(verdict, "metaserver", "client-2"); }, kNamedWithin))
-      << in_words(cluster.verdicts());
+  const auto names_server = [](const Verdict& verdict) {
+    return verdict.kind() == Verdict::UNANSWERED && verdict.server() == "metaserver" &&
+           verdict.peer().empty() && verdict.region() == "serve.RunRepair";
+  };
+  EXPECT_TRUE(watched.says(names_server, kNamedWithin)) << in_words(cluster.verdicts());
 }
 
 TEST_F(Diagnosis, TwoThatAreCutOffFromEachOtherAreNamedAsALink) {

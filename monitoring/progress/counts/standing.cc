@@ -37,6 +37,7 @@ bool waits_for_others(proto::WaitKind wait) {
     case proto::WAIT_UPSTREAM:
     case proto::WAIT_JOIN:
     case proto::WAIT_SIBLING:
+    case proto::WAIT_PROCESS:
     case proto::WAIT_RESOURCE: return true;
     default: return false;
   }

@@ -97,8 +97,7 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
                  .heard = heard};
   if (const int at = is_stream_wait(wait.wait) ? tasks.process_at(wait.target) : -1; at >= 0) {
     const model::ProcessView& callee = *tasks.snapshot().processes[at];
-    const TimePoint started = callee.arrived() - duration_of(callee.last().uptime_ns());
-    if (started <= wait.made()) wait.callee = callee.process();
+    if (callee.started() <= wait.made()) wait.callee = callee.process();
   }
   wait.others_served = movement.served_after(wait.callee, wait.made() + kBetweenReports) &&
                        !movement.resumed_after(wait.callee, wait.made());

@@ -8,8 +8,13 @@ namespace {
 
 /// The names of roles that serve requests begin so (common/rpc/method.cc).
 constexpr std::string_view kServeRoles = "serve.";
-/// Chunkservers ask one another something every five seconds: who begins to serve nothing for longer hears nothing.
+/// Who begins to serve nothing for so long, and so many times longer than in its latest pauses, hears nothing. Idle
+/// chunkservers are asked something by one another every five seconds on average, and by chance for longer not at all.
 constexpr Duration kPause = 6s;
+constexpr int kTimesLonger = 2;
+/// As long as fewer pauses are known.
+constexpr Duration kAnyPause = 20s;
+constexpr size_t kFewPauses = 4, kPauses = 16;
 
 }  // namespace
 
@@ -47,11 +52,21 @@ void Movement::count_served(const model::ProcessView& view) {
     if (is_new || at->second.told == view.arrived()) continue;
     if (told.begun() > at->second.begun) {
       process.grew_since = std::max(process.grew_since.value_or(at->second.told), at->second.told);
-      if (process.grew && view.arrived() - *process.grew > kPause) process.resumed = view.arrived();
+      if (process.grew && view.arrived() != *process.grew) {
+        const Duration pause = view.arrived() - *process.grew;
+        if (process.is_unusual(pause)) process.resumed = view.arrived();
+        process.pauses.push_back(pause);
+        if (process.pauses.size() > kPauses) process.pauses.pop_front();
+      }
       process.grew = view.arrived();
     }
     at->second = {told.begun(), view.arrived()};
   }
+}
+
+bool Movement::Served::is_unusual(Duration pause) const {
+  if (pauses.size() < kFewPauses) return pause > kAnyPause;
+  return pause > std::max(kPause, kTimesLonger * *std::ranges::max_element(pauses));
 }
 
 std::optional<Duration> Movement::idle(uint64_t process, TimePoint now) const {

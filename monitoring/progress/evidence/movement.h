@@ -2,6 +2,7 @@
 /// that reports hold.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,8 +25,9 @@ class Movement {
   std::optional<Duration> idle(uint64_t process, TimePoint now) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;
-  /// True when the process began to serve something after `since`, and nothing for a while before that: what was sent to
-  /// it in that while may still be on its way, since TCP repeats what was lost ever more seldom.
+  /// True when the process began to serve something after `since`, and nothing for much longer before that than it
+  /// usually does: it was deaf. What was sent to it in that while may still be on its way, since TCP repeats what was
+  /// lost ever more seldom.
   bool resumed_after(uint64_t process, TimePoint since) const;
 
  private:
@@ -44,7 +46,10 @@ class Movement {
     std::map<std::string, Role> roles;
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
     std::optional<TimePoint> grew;        ///< when that was told
-    std::optional<TimePoint> resumed;     ///< when a growth was told that came after none for kPause
+    std::deque<Duration> pauses;          ///< the last ones between two growths, oldest first
+    std::optional<TimePoint> resumed;     ///< when a growth was told that came after an unusually long pause
+
+    bool is_unusual(Duration pause) const;
   };
 
   void count(const model::ProcessView& view);

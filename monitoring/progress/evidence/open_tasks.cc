@@ -1,10 +1,7 @@
 #include "monitoring/progress/evidence/open_tasks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-
-#include "common/runtime/trace_recorder.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -15,8 +12,9 @@ constexpr Duration kLongestRound = 12s;
 /// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that
 /// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
-/// Who has waited for children for so long, none of which is open, was not told of their end.
-constexpr Duration kLeftAlone = 4s;
+/// Who has waited for children for so long, none of which is open, was not told of their end. Likewise who waits for
+/// what one task has that is not open any more: such waits begin anew when another one has it.
+constexpr Duration kLeftAlone = 4s, kNotGivenBack = 2s;
 const std::vector<uint32_t> kNobody;
 
 const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
@@ -113,8 +111,12 @@ bool OpenTasks::is_unheard(const OpenTask& task) const {
 
 bool OpenTasks::is_left_alone(uint32_t task) const {
   const proto::SightLive& top = tasks_[task].top();
-  return top.wait() == proto::WAIT_JOIN && tasks_[task].still >= kLeftAlone &&
-         duration_of(top.age_ns()) >= kLeftAlone && children(task).empty();
+  const auto has_waited = [&](Duration limit) {
+    return tasks_[task].still >= limit && duration_of(top.age_ns()) >= limit;
+  };
+  if (top.wait() == proto::WAIT_JOIN) return has_waited(kLeftAlone) && children(task).empty();
+  return top.wait() == proto::WAIT_RESOURCE && top.target_span() != 0 && has_waited(kNotGivenBack) &&
+         holding(top.target_span()).empty();
 }
 
 std::vector<uint32_t> OpenTasks::children(uint32_t task) const {
@@ -133,9 +135,8 @@ std::vector<uint32_t> OpenTasks::children(uint32_t task) const {
 }
 
 int OpenTasks::holder(const proto::SightLive& wait) const {
-  if (wait.wait() != proto::WAIT_RESOURCE || !wait.target().starts_with(runtime::kProcessTarget)) return -1;
-  return snapshot_.index_of(
-      std::strtoull(wait.target().c_str() + runtime::kProcessTarget.size(), nullptr, 16));
+  const bool is_known = wait.wait() == proto::WAIT_PROCESS && wait.target_span() != 0;
+  return is_known ? snapshot_.index_of(wait.target_span()) : -1;
 }
 
 const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {

@@ -65,7 +65,7 @@ class OpenTasks {
   std::vector<uint32_t> children(uint32_t task) const;
   /// Tasks that have a record with this span open.
   const std::vector<uint32_t>& holding(uint64_t span) const;
-  /// The process that is said to have the resource that is waited for; -1: none is, or it does not report.
+  /// The process that has what is waited for (WAIT_PROCESS); -1: it is not known, or has not reported.
   int holder(const proto::SightLive& wait) const;
   /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he
   /// does something else.
@@ -86,7 +86,7 @@ class OpenTasks {
   bool is_stalled(const OpenTask& task, const Sojourns& sojourns) const;
   /// It waits for the answer to a call, and who is called has no task for that.
   bool is_unheard(const OpenTask& task) const;
-  /// It waits for children, and none of them is open: nobody will wake it.
+  /// It waits for children, or for what a task has, and none of them is open: nobody will wake it.
   bool is_left_alone(uint32_t task) const;
 
   const model::Snapshot& snapshot_;

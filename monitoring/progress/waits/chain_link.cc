@@ -32,6 +32,7 @@ proto::ChainLink link_of(const OpenTasks& tasks, const WaitGraph& graph, uint32_
       case Place::kRunning: link.set_region("event loop"); break;
       case Place::kSilent: link.set_region("silent"); break;
       case Place::kNotServed: link.set_region("not served"); break;
+      case Place::kUnanswered: link.set_region(vertex.name); break;
       case Place::kDevice: link.set_region("device " + vertex.name); break;
       case Place::kLink:
         link.set_region("link to " + tasks.snapshot().processes[vertex.peer]->display());

@@ -9,8 +9,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
-#include <utility>
 
 #include "monitoring/progress/evidence/evidence.h"
 
@@ -22,10 +20,12 @@ class Hearing {
     kUnclear,    ///< no conclusion is possible yet
     kNotServed,  ///< the callee serves nobody
     kLink,       ///< nothing passes between the two, or a message was lost
+    kServed,     ///< the callee has served the request, and its answer did not come
   };
   struct Finding {
     What what = What::kUnclear;
     const char* why = "";
+    std::string region{};  ///< kServed: what served it
     /// kLink: neither of the two hears the other, and nobody else misses either of them. Otherwise one of them may be
     /// at fault.
     bool mutual = false;
@@ -41,17 +41,25 @@ class Hearing {
   Finding of_given_up(const EndedWait& call, int caller, int callee) const;
 
  private:
+  using Places = std::set<std::string>;
+
+  /// What shares one way to others: a server is one, and so are all processes of a machine that nobody can call.
+  std::string place_of(int process) const;
+  TimePoint made(uint32_t task) const;
+  /// What the callee says of it that it has served a while ago; null: nothing.
+  const proto::SightServed* served(uint32_t task, int callee) const;
+  void note_unheard(int caller, int callee);
   /// Neither of the two hears the other, and nobody else misses, or is missed by, one of them: else it would be cut
   /// off from more than a link.
   bool is_broken(int one, int other) const;
+  /// Nobody else misses the callee, and the caller misses others, too: it may be cut off itself.
+  bool misses_many_alone(int caller, int callee) const;
 
   const OpenTasks& tasks_;
   const Evidence& evidence_;
-  /// Key: address. Processes whose requests there have no task.
-  std::unordered_map<std::string, std::set<int>> unserved_;
-  std::set<std::pair<int, int>> broken_;  ///< pairs with the smaller index first
-  std::map<int, std::set<int>>
-      missed_by_;  ///< key: callee; its callers that heard nothing, also of what they gave up
+  std::map<int, Places> unserved_;  ///< key: callee; where callers are whose open requests have no task there
+  std::map<int, Places> missed_by_;        ///< likewise, and of those who gave up
+  std::map<std::string, Places> unheard_;  ///< key: a caller's place; those of the callees that it misses
 };
 
 }  // namespace kintsugi::progress

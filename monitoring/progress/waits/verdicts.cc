@@ -59,6 +59,7 @@ class Writer {
       case Place::kRunning: return at_client ? Verdict::CLIENT : Verdict::RUNNING;
       case Place::kSilent: return at_client ? Verdict::CLIENT : Verdict::SILENT;
       case Place::kNotServed: return Verdict::NOT_SERVED;
+      case Place::kUnanswered: return Verdict::UNANSWERED;
       case Place::kDevice: return Verdict::DEVICE;
       case Place::kLink: return Verdict::LINK;
       case Place::kCaller: return Verdict::CLIENT;
@@ -141,6 +142,7 @@ class Writer {
       verdict.set_region(tasks_.region(culprit.blamed));
       verdict.set_since_ns(static_cast<uint64_t>(task.still.count()));
       set_line(verdict, task.process, task.top());
+      if (sink.place == Place::kUnanswered) verdict.set_region(sink.name);
       return;
     }
     if (sink.process < 0) return;
@@ -209,8 +211,9 @@ class Writer {
 
   void confidence(Verdict& verdict, const Culprit& culprit, const Vertex& sink) {
     double probability = kInferred;
-    if (is_task(culprit.blamed) && sink.place != Place::kLink && sink.place != Place::kNotServed &&
-        sink.place != Place::kCaller) {
+    const bool is_at_task = sink.place != Place::kLink && sink.place != Place::kNotServed &&
+                            sink.place != Place::kUnanswered && sink.place != Place::kCaller;
+    if (is_task(culprit.blamed) && is_at_task) {
       const auto age = Duration(static_cast<int64_t>(
           std::min<uint64_t>(tasks_[culprit.blamed].top().age_ns(), std::numeric_limits<int64_t>::max())));
       const Sojourns::Rarity rarity = sojourns_.rarity(tasks_.key(culprit.blamed), age);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/runtime/trace_recorder.h"
-
 namespace kintsugi::progress {
 namespace {
 
@@ -11,6 +9,8 @@ namespace {
 /// blamed only after this.
 constexpr Duration kLongForResource = 6s;
 constexpr size_t kMostHolders = 64;
+/// So many calls a process is asked about.
+constexpr size_t kMostCalls = 64;
 /// Tasks that join tasks that join others, and so on, are followed so deep.
 constexpr int kMostJoins = 8;
 
@@ -48,7 +48,7 @@ void WaitGraph::connect(uint32_t from, uint32_t to, EdgeKind kind) {
 
 void WaitGraph::unresolved(uint32_t from, int process) {
   // Also who has said everything: what is concluded from that has to hold in its next report, too.
-  if (process >= 0) wanted_.insert(tasks_.snapshot().processes[process]->process());
+  if (process >= 0) wanted_.try_emplace(tasks_.snapshot().processes[process]->process());
   const bool is_known = process >= 0 && tasks_.processes()[process].complete;
   vertices_[from].unresolved = vertices_[from].unresolved || !is_known;
 }
@@ -85,6 +85,7 @@ void WaitGraph::add_edges(uint32_t task) {
     case proto::WAIT_JOIN: return add_join(task);
     case proto::WAIT_SIBLING: return add_sibling(task);
     case proto::WAIT_RESOURCE: return add_resource(task);
+    case proto::WAIT_PROCESS: return add_process(task);
     case proto::WAIT_DISK:
     case proto::WAIT_STORE: return add_device(task);
     default: return;  // it waits for nothing that is known, so it is the culprit itself
@@ -122,6 +123,9 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
 
 void WaitGraph::add_unserved(uint32_t task, int target) {
   unresolved(task, target);
+  std::vector<uint64_t>& calls = wanted_[tasks_.snapshot().processes[target]->process()];
+  const proto::SightLive& call = tasks_[task].top();
+  if (call.wait() == proto::WAIT_CALL && calls.size() < kMostCalls) calls.push_back(call.target_span());
   if (!tasks_.processes()[target].complete) return;
   const Hearing::Finding finding = hearing_.of_open(task, target);
   if (finding.what == Hearing::What::kUnclear)
@@ -131,8 +135,10 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
 }
 
 uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int callee) {
-  if (finding.what == Hearing::What::kNotServed) {
-    const uint32_t place = vertex(Place::kNotServed, callee, -1, "");
+  if (finding.what != Hearing::What::kLink) {
+    const bool is_served = finding.what == Hearing::What::kServed;
+    const uint32_t place =
+        vertex(is_served ? Place::kUnanswered : Place::kNotServed, callee, -1, finding.region);
     vertices_[place].why = finding.why;
     return place;
   }
@@ -234,22 +240,26 @@ void WaitGraph::add_sibling(uint32_t task) {
   connect_to_tasks(task, holders, true);
 }
 
+void WaitGraph::add_process(uint32_t task) {
+  const int holder = tasks_.holder(tasks_[task].top());
+  // One that reports is asked to give it back, and what keeps it from that stands still there.
+  if (holder < 0 || !(tasks_.processes()[holder].silent || tasks_.processes()[holder].spinning))
+    vertices_[task].feeds = true;
+  else
+    connect(task,
+            vertex(tasks_.processes()[holder].silent ? Place::kSilent : Place::kRunning, holder, -1, ""));
+}
+
 void WaitGraph::add_resource(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const std::string& resource = open.top().target();
-  if (resource.starts_with(runtime::kProcessTarget)) {
-    const int holder = tasks_.holder(open.top());
-    // One that reports is asked to give it back, and what keeps it from that stands still there.
-    if (holder < 0 || !(tasks_.processes()[holder].silent || tasks_.processes()[holder].spinning))
-      vertices_[task].feeds = true;
-    else
-      connect(task,
-              vertex(tasks_.processes()[holder].silent ? Place::kSilent : Place::kRunning, holder, -1, ""));
-    return;
-  }
   // One holder that lets go is enough, so it waits for all of them only while all of them stand still.
-  if (const auto& holders = tasks_.holding(open.top().target_span()); !holders.empty())
+  if (open.top().target_span() != 0) {
+    const auto& holders = tasks_.holding(open.top().target_span());
+    if (holders.empty())
+      return nobody_there(task, "the task that had what it waits for has ended without giving it back");
     return connect_to_tasks(task, holders, true);
+  }
   size_t candidates = 0;
   for (const uint32_t other : stalled_of_process_[static_cast<int>(open.process)]) {
     if (other == task || awaits(other, resource)) continue;

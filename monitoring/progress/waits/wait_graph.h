@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,6 +17,7 @@ enum class Place : uint8_t {
   kRunning,    ///< a process whose event loop is blocked by running code
   kSilent,     ///< a process that does not report
   kNotServed,  ///< requests to a process that reports, but has no task for them
+  kUnanswered,  ///< requests that a process has served to their end, and whose answers did not come; name: what served them
   kDevice,
   kLink,    ///< two processes whose messages do not reach each other
   kCaller,  ///< an unknown caller: its process does not report
@@ -60,9 +60,10 @@ class WaitGraph {
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<std::vector<WaitEdge>>& edges() const { return edges_; }
-  /// Processes that have to report everything that is open in them, because somebody waits for a task that their
-  /// reports do not show.
-  std::set<uint64_t>& wanted() { return wanted_; }
+  /// Key: processes that have to report everything that is open in them, because somebody waits for a task that their
+  /// reports do not show; value: spans of calls that they may have served already, some of all.
+  using Wanted = std::map<uint64_t, std::vector<uint64_t>>;
+  Wanted& wanted() { return wanted_; }
 
  private:
   uint32_t vertex(Place place, int process, int peer, const std::string& name);
@@ -75,6 +76,7 @@ class WaitGraph {
   void add_edges(uint32_t task);
   void add_call(uint32_t task, const std::string& address, uint64_t span);
   void add_unserved(uint32_t task, int target);
+  void add_process(uint32_t task);
   /// The place that is to blame when `callee` shows nothing of a request of `caller`.
   uint32_t unheard(const Hearing::Finding& finding, int caller, int callee);
   void add_upstream(uint32_t task);
@@ -93,7 +95,7 @@ class WaitGraph {
   Hearing hearing_;
   std::vector<Vertex> vertices_;  ///< vertices of the tasks first, in the order of OpenTasks
   std::vector<std::vector<WaitEdge>> edges_;
-  std::set<uint64_t> wanted_;
+  Wanted wanted_;
   std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;
   std::map<int, std::vector<uint32_t>> stalled_of_process_;
 };

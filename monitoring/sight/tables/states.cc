@@ -30,12 +30,12 @@ StateTable::StateTable(uint32_t limit)
 [[gnu::noinline]] StateTable::Child StateTable::find_child(const LiveRecord& under, const Site& site,
                                                            WaitKind wait) {
   const uint64_t role_path = runtime::child_path(under.role_path, site);
-  return {&site, role_path, of(role_path, nullptr, wait, under.role), wait};
+  return {&site, role_path, under.role_path, of(role_path, nullptr, wait, under.role), wait};
 }
 
 [[gnu::noinline]] uint16_t StateTable::find_back(const LiveRecord& under, const Site& site, uint16_t state) {
   const uint16_t back = of(under.role_path, &site, under.wait, under.role);
-  if (state != 0) last_backs_[state] = {back, under.wait};
+  if (state != 0) last_backs_[state] = {under.role_path, back, under.wait};
   return back;
 }
 

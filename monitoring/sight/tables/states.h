@@ -43,21 +43,24 @@ class StateTable {
   }
   /// What is opened on top of a record.
   struct Child {
-    const Site* site;    ///< null: none yet
-    uint64_t role_path;  ///< its path from the entry of the role down
-    uint16_t state;      ///< where a task stands that is in it
+    const Site* site;     ///< null: none yet
+    uint64_t role_path;   ///< its path from the entry of the role down
+    uint64_t under_path;  ///< likewise of what it was opened on
+    uint16_t state;       ///< where a task stands that is in it
     WaitKind wait;
   };
   [[gnu::always_inline]] const Child& of_child(const LiveRecord& under, const Site& site, WaitKind wait) {
     Child& last = last_children_[under.state];
-    if (last.site != &site || last.wait != wait || under.state == 0) [[unlikely]]
+    if (last.site != &site || last.wait != wait || last.under_path != under.role_path || under.state == 0)
+        [[unlikely]]
       last = find_child(under, site, wait);
     return last;
   }
   /// Where a task stands in `under` when its child `site` ends, in which the task stood in `state`.
   [[gnu::always_inline]] uint16_t after_child(const LiveRecord& under, const Site& site, uint16_t state) {
     const Back& last = last_backs_[state];
-    return last.wait == under.wait && last.state != 0 ? last.state : find_back(under, site, state);
+    const bool is_same = last.wait == under.wait && last.under_path == under.role_path && last.state != 0;
+    return is_same ? last.state : find_back(under, site, state);
   }
 
   // ---- for any thread
@@ -82,6 +85,8 @@ class StateTable {
   ZeroedArray<LastWait> last_waits_;
   ZeroedArray<Child> last_children_;  ///< index: the state below; likewise
   struct Back {
+    uint64_t
+        under_path;  ///< path of the record below, which need not be the one that the child was opened on
     uint16_t state;  ///< 0: none yet
     WaitKind wait;   ///< of the record below
   };
