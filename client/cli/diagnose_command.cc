@@ -26,7 +26,7 @@ constexpr const char* kMonitorVariable = "KINTSUGI_MONITOR";
 constexpr auto kWatchInterval = std::chrono::seconds(2);
 
 struct Arguments {
-  bool watch = false, history = false;
+  bool watch = false, history = false, models = false;
   uint32_t slice = 0;
   std::string source = ".";
 };
@@ -34,6 +34,7 @@ struct Arguments {
 Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arguments) {
   proto::DiagnoseRequest request;
   request.set_history(arguments.history);
+  request.set_models(arguments.models);
   std::optional<runtime::Endpoint> known;
   if (const char* address = std::getenv(kMonitorVariable); address != nullptr && *address != '\0') {
     const auto parsed = runtime::Endpoint::parse(address);
@@ -123,6 +124,24 @@ void print_history(const proto::DiagnoseResponse& answer) {
   if (alarms == 0) fmt::print("no alarms so far\n");
 }
 
+/// How much of the times of each region its inputs explain.
+void print_models(const proto::DiagnoseResponse& answer) {
+  if (answer.models_size() == 0) {
+    fmt::print(
+        "the monitor has learnt no models: its setting `behaviour` is off, or it has seen too few "
+        "executions\n");
+    return;
+  }
+  fmt::print("{:>5}  {:>10}  {:8}  {}\n", "R²", "executions", "",
+             "region, and what of it is explained by which inputs");
+  for (const proto::LearntModel& model : answer.models())
+    fmt::print(
+        "{:>5.2f}  {:>10}  {:8}  {} of {}: {}{}\n", model.r2(), model.executions(),
+        model.usable() ? "judged" : "not used", shown_name(model.process_kind()),
+        shown_message(model.region()), shown_name(model.observation()),
+        model.inputs().empty() ? "" : shown_message(fmt::format(" by {}", fmt::join(model.inputs(), ", "))));
+}
+
 void print_answer(const proto::DiagnoseResponse& answer, const Arguments& arguments) {
   for (const proto::Verdict& verdict : answer.verdicts())
     print_verdict(verdict, arguments);
@@ -131,6 +150,7 @@ void print_answer(const proto::DiagnoseResponse& answer, const Arguments& argume
     fmt::print("server {}: {}; `kintsugi repair history` says why they failed\n", shown_name(moves.server()),
                shown_message(proto::describe(moves)));
   if (arguments.history) print_history(answer);
+  if (arguments.models) print_models(answer);
 }
 
 /// The text by which --watch knows whether anything changed: it leaves out the times that grow.
@@ -203,6 +223,8 @@ Command diagnose_command() {
           .options = {{"--watch", &a->watch, "Keep running, and print what changes"},
                       {"--history", &a->history,
                        "Also print alarms, the active ones and those that were cleared"},
+                      {"--models", &a->models,
+                       "Also print how much of the times of regions the monitor can explain by their inputs"},
                       {.names = "--slice",
                        .target = &a->slice,
                        .help = "Print so many lines of source code around each place",

@@ -126,6 +126,16 @@ Document document(const ChainLink& link) {
           {"function", link.function()}};
 }
 
+Document document(const LearntModel& model) {
+  return {{"kind", model.process_kind()},
+          {"region", model.region()},
+          {"observation", model.observation()},
+          {"r2", model.r2()},
+          {"usable", model.usable()},
+          {"executions", model.executions()},
+          {"inputs", std::vector<std::string>(model.inputs().begin(), model.inputs().end())}};
+}
+
 template <class Texts>
 Document array_of(const Texts& texts) {
   Document array = Document::array();
@@ -310,12 +320,19 @@ std::string to_json(const DiagnoseResponse& response) {
                          {"server", moves.server()},
                          {"seconds_left", static_cast<double>(moves.ms_left()) / 1e3},
                          {"from", std::vector<std::string>(moves.from().begin(), moves.from().end())}});
-  const Document result = {
-      {"verdicts", std::move(verdicts)},   {"history", std::move(history)},
-      {"processes", std::move(processes)}, {"reduced", response.reduced()},
-      {"monitor", response.monitor()},     {"monitor_http", response.monitor_http()},
-      {"servers", response.servers()},     {"servers_reporting", response.servers_reporting()},
-      {"held_back", std::move(held_back)}};
+  Document models = Document::array();
+  for (const LearntModel& model : response.models())
+    models.push_back(document(model));
+  const Document result = {{"models", std::move(models)},
+                           {"verdicts", std::move(verdicts)},
+                           {"history", std::move(history)},
+                           {"processes", std::move(processes)},
+                           {"reduced", response.reduced()},
+                           {"monitor", response.monitor()},
+                           {"monitor_http", response.monitor_http()},
+                           {"servers", response.servers()},
+                           {"servers_reporting", response.servers_reporting()},
+                           {"held_back", std::move(held_back)}};
   return text(result, 2);
 }
 

@@ -256,6 +256,18 @@ function drawRegions({ regions }) {
   by("region-list").replaceChildren(...(rows.length ? table(columns, rows, "regions") : [element("div", "empty", "No process has reported times yet.")]));
 }
 
+// Only a monitor with the setting `behaviour` has any.
+function drawModels({ models }) {
+  by("models").hidden = models.length === 0;
+  const columns = [{ name: "Process" }, { name: "Region" }, { name: "Of it" }, { name: "R²", number: true }, { name: "Executions", number: true }, { name: "Explained by" }, { name: "" }];
+  const rows = models.map((model) => ({
+    className: "",
+    cells: [model.kind, element("code", "", model.region), model.observation, model.r2.toFixed(2), String(model.executions), model.inputs.join(", ") || "–",
+      model.usable ? "executions are judged by it" : "not used"],
+  }));
+  by("model-list").replaceChildren(...table(columns, rows, "models"));
+}
+
 function drawDevices({ devices }) {
   const columns = [{ name: "Process" }, { name: "" }, { name: "Disk or peer" }, { name: "Latency", number: true }, { name: "Against others", number: true }, { name: "Requests/s", number: true },
     { name: "In", number: true }, { name: "Out", number: true }, { name: "Oldest", number: true }];
@@ -317,7 +329,7 @@ function drawOverview(data) {
     `${data.reports.accepted} reports, ${data.reports.refused + data.reports.too_many} refused · ${bytes(data.monitor.kept_bytes)} kept`;
 }
 
-const sections = { overview: drawOverview, alarms: drawAlarms, servers: drawServers, repairs: drawRepairs, regions: drawRegions, devices: drawDevices, processes: drawProcesses };
+const sections = { overview: drawOverview, alarms: drawAlarms, servers: drawServers, repairs: drawRepairs, regions: drawRegions, models: drawModels, devices: drawDevices, processes: drawProcesses };
 
 // Whoever is inside of a section with the keyboard stays where they are.
 function redraw(name) {

@@ -391,16 +391,14 @@ std::string ConsoleApi::regions() {
 
 std::string ConsoleApi::models() const {
   Document list = Document::array();
-  for (const behaviour::Detector::Learnt& model : monitor_.learnt()) {
-    if (list.size() == kMostRows) break;
-    list.push_back({{"kind", model.process_kind},
-                    {"region", model.region},
-                    {"observation", model.observation},
-                    {"r2", model.r2},
-                    {"usable", model.usable},
-                    {"executions", model.samples},
-                    {"inputs", model.inputs}});
-  }
+  for (const proto::LearntModel& model : monitor_.models())
+    list.push_back({{"kind", model.process_kind()},
+                    {"region", model.region()},
+                    {"observation", model.observation()},
+                    {"r2", model.r2()},
+                    {"usable", model.usable()},
+                    {"executions", model.executions()},
+                    {"inputs", std::vector<std::string>(model.inputs().begin(), model.inputs().end())}});
   return text({{"models", std::move(list)}});
 }
 

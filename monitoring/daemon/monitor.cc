@@ -188,6 +188,7 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
 asio::awaitable<Status> Monitor::diagnose(Context, const proto::DiagnoseRequest& request,
                                           proto::DiagnoseResponse& response) {
   response = answer(request.history());
+  if (request.models()) *response.mutable_models() = models();
   co_return Status{};
 }
 
@@ -195,11 +196,21 @@ asio::awaitable<Status> Monitor::ping(Context, const proto::Empty&, proto::Empty
   co_return Status{};
 }
 
-std::vector<behaviour::Detector::Learnt> Monitor::learnt() const {
-  std::vector<behaviour::Detector::Learnt> all;
+google::protobuf::RepeatedPtrField<proto::LearntModel> Monitor::models() const {
+  google::protobuf::RepeatedPtrField<proto::LearntModel> all;
   for (const auto& detector : detectors_)
-    for (behaviour::Detector::Learnt& one : detector->learnt())
-      all.push_back(std::move(one));
+    for (const behaviour::Detector::Learnt& one : detector->learnt()) {
+      if (all.size() == kMostModels) break;
+      proto::LearntModel& model = *all.Add();
+      model.set_process_kind(one.process_kind);
+      model.set_region(one.region);
+      model.set_observation(one.observation);
+      model.set_r2(one.r2);
+      model.set_usable(one.usable);
+      model.set_executions(one.samples);
+      model.mutable_inputs()->Assign(one.inputs.begin(), one.inputs.end());
+    }
+  std::ranges::stable_sort(all, std::greater<>(), &proto::LearntModel::r2);
   return all;
 }
 

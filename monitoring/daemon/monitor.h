@@ -77,8 +77,10 @@ class Monitor {
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
   Duration last_round() const { return last_round_; }  ///< duration of the latest round of detectors
-  /// By all detectors, of the times of regions by their inputs.
-  std::vector<behaviour::Detector::Learnt> learnt() const;
+  /// What was learnt of the times of regions by their inputs (setting `behaviour`): kMostModels of them, those that
+  /// explain most first.
+  google::protobuf::RepeatedPtrField<proto::LearntModel> models() const;
+  static constexpr int kMostModels = 500;
   uint64_t kept_bytes() const { return history_.bytes() + snapshots_.bytes(); }
   uint64_t records_given_up() const { return history_.given_up() + snapshots_.given_up(); }
 

@@ -111,6 +111,8 @@ void Reporter::fill(proto::SightLive& live, const LiveRecord& record, const Task
   live.set_line(record.where.line());
   live.set_function(short_function(record.where.function_name()));
   live.set_background((record.flags & kFlagBackground) != 0);
+  live.set_holder_ended(record.wait == WaitKind::kResource && record.target_span != 0 &&
+                        !recorder_.live().records().is_open(record.target_span));
 }
 
 /// Tells tasks that do not move, and the oldest ones; all of them, when that was asked for.

@@ -4,6 +4,7 @@
 
 #include "monitoring/daemon/console_api.h"
 #include "monitoring/daemon/http_pages.h"
+#include "common/proto/verdicts.h"
 #include "tests/monitoring/daemon_rig.h"
 
 namespace kintsugi::monitoring {
@@ -57,6 +58,21 @@ TEST(ConsoleModels, SayHowMuchOfTheTimesOfARegionItsInputsExplain) {
   EXPECT_EQ(models[0].at("r2"), 0.75);
   EXPECT_EQ(models[0].at("usable"), false);
   EXPECT_EQ(models[0].at("executions"), 300);
+}
+
+TEST(ConsoleModels, AreInTheAnswerToDiagnoseWhenTheyAreAskedFor) {
+  std::vector<std::unique_ptr<Detector>> detectors;
+  detectors.push_back(std::make_unique<Learned>());
+  MonitorRig rig;
+  rig.simulation.run(rig.monitor->stop());
+  rig.start(std::move(detectors));
+  EXPECT_EQ(rig.diagnose().models_size(), 0);
+  const proto::DiagnoseResponse answer = rig.diagnose(/*history=*/false, /*models=*/true);
+  ASSERT_EQ(answer.models_size(), 1);
+  EXPECT_EQ(answer.models(0).region(), "disk.read");
+  EXPECT_EQ(answer.models(0).executions(), 300u);
+  const Json json = parsed(proto::to_json(answer));
+  EXPECT_EQ(json.at("models")[0].at("inputs"), Json::array({"bytes"}));
 }
 
 TEST_F(ConsoleTest, TheMetaserverAndTheMonitorArePartsOfTheCluster) {

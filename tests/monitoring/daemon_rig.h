@@ -145,9 +145,10 @@ class MonitorRig {
       simulation.run_for(1s);
     }
   }
-  proto::DiagnoseResponse diagnose(bool history = false) {
+  proto::DiagnoseResponse diagnose(bool history = false, bool models = false) {
     proto::DiagnoseRequest request;
     request.set_history(history);
+    request.set_models(models);
     proto::DiagnoseResponse answer;
     const Context context = Context{}.with_deadline(simulation.now() + 2s);
     KINTSUGI_EXPECT_OK(

@@ -503,8 +503,9 @@ TEST(WaitGraph, WhatAnEndedTaskHasNotGivenBackIsNamedSoonAndWhatAMovingOneHasIsN
     const RigTask repair = rig.task(manager, "repair_manager.repair");
     rig.moves(repair);
     // Who asks for a repair gives up after five seconds, so it has to be known before.
-    const RigTask handler = rig.task(manager, "serve.RepairStripe", 0, 78, 2500ms);
-    rig.wait(handler, proto::WAIT_RESOURCE, is_open ? repair.span : 4711, "repair slots");
+    const RigTask handler = rig.task(manager, "serve.RepairStripe", 0, 78, 1500ms);
+    rig.wait(handler, proto::WAIT_RESOURCE, repair.span, "repair slots");
+    rig.live(handler).set_holder_ended(!is_open);
     const auto verdicts = rig.diagnose();
     ASSERT_THAT(verdicts, SizeIs(is_open ? 0 : 1));
     if (is_open) continue;

@@ -257,6 +257,21 @@ TEST(Reporter, OfVeryManyServedCallsTheNewestAreKnown) {
   EXPECT_EQ(rig.report().served_size(), 2);
 }
 
+TEST(Reporter, ThatWhoeverHasWhatATaskWaitsForHasEndedIsToldThoughItWasNeverShown) {
+  Rig rig;
+  auto holder = std::make_unique<Task>(rig.recorder.root_context(), kPut);
+  const Task send{rig.recorder.root_context(), kSend};
+  const Wait wait{send.context(), WaitKind::kResource, runtime::named_target(send.context(), "slots"),
+                  holder->context().trace.span_id};
+  const auto is_told = [&] {
+    const auto report = rig.report();
+    return std::ranges::any_of(report.live(), [](const auto& live) { return live.holder_ended(); });
+  };
+  EXPECT_FALSE(is_told());
+  holder.reset();
+  EXPECT_TRUE(is_told());
+}
+
 TEST(Reporter, ThatItHasBegunToServeIsToldAgainWhenAReportWasLost) {
   Rig rig;
   (void)rig.report();

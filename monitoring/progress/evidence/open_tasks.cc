@@ -13,8 +13,8 @@ constexpr Duration kLongestRound = 12s;
 /// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
 /// Who has waited for children for so long, none of which is open, was not told of their end. Likewise who waits for
-/// what one task has that is not open any more: such waits begin anew when another one has it.
-constexpr Duration kLeftAlone = 4s, kNotGivenBack = 2s;
+/// what a task of its process had that has ended: such waits begin anew when another one has it.
+constexpr Duration kLeftAlone = 4s, kNotGivenBack = 1s;
 const std::vector<uint32_t> kNobody;
 
 const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
@@ -115,8 +115,7 @@ bool OpenTasks::is_left_alone(uint32_t task) const {
     return tasks_[task].still >= limit && duration_of(top.age_ns()) >= limit;
   };
   if (top.wait() == proto::WAIT_JOIN) return has_waited(kLeftAlone) && children(task).empty();
-  return top.wait() == proto::WAIT_RESOURCE && top.target_span() != 0 && has_waited(kNotGivenBack) &&
-         holding(top.target_span()).empty();
+  return top.wait() == proto::WAIT_RESOURCE && top.holder_ended() && has_waited(kNotGivenBack);
 }
 
 std::vector<uint32_t> OpenTasks::children(uint32_t task) const {

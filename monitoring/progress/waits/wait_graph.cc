@@ -253,12 +253,16 @@ void WaitGraph::add_process(uint32_t task) {
 void WaitGraph::add_resource(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const std::string& resource = open.top().target();
+  if (open.top().holder_ended()) {
+    vertices_[task].why = "the task that had what it waits for has ended without giving it back";
+    return;
+  }
   // One holder that lets go is enough, so it waits for all of them only while all of them stand still.
-  if (open.top().target_span() != 0) {
-    const auto& holders = tasks_.holding(open.top().target_span());
-    if (holders.empty())
-      return nobody_there(task, "the task that had what it waits for has ended without giving it back");
+  if (const auto& holders = tasks_.holding(open.top().target_span()); !holders.empty())
     return connect_to_tasks(task, holders, true);
+  if (open.top().target_span() != 0) {  // it is open, and its report had no need to show it, since it moves
+    vertices_[task].feeds = true;
+    return;
   }
   size_t candidates = 0;
   for (const uint32_t other : stalled_of_process_[static_cast<int>(open.process)]) {

@@ -119,6 +119,12 @@ class RecordTable {
     return slot != 0 && slot < slots() && copy_whole(records_[slot], record) &&
            record.kind != RegionKind::kFree;
   }
+  /// True when a region with this span is open. Looks at all, so it is for few questions a second.
+  bool is_open(uint64_t span) const {
+    for (uint32_t slot = 1; slot < slots(); ++slot)
+      if (get(records_[slot].span_id) == span && get(records_[slot].kind) != RegionKind::kFree) return true;
+    return false;
+  }
   uint64_t dropped() const { return dropped_.get(); }
 
  private:
