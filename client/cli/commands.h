@@ -20,6 +20,7 @@ std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
+std::vector<Command> plan_commands();       ///< plan
 Command fsck_command();                     ///< fsck
 Command diagnose_command();                 ///< diagnose
 Command degraded_read_bench();              ///< bench degraded-read

@@ -4,13 +4,13 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
-    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault stripe fsck diagnose metadata quarantine repair bench" ;;
+    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault stripe fsck diagnose metadata quarantine repair plan bench" ;;
     "cluster") words="start stop status" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
@@ -60,7 +60,7 @@ _kintsugi() {
     "fault clear") [[ $current == -* ]] && words="--number --json --help" ;;
     "stripe show") [[ $current == -* ]] && words="--json --help" ;;
     "fsck") [[ $current == -* ]] && words="--list-missing --deep --rate --json --help" ;;
-    "diagnose") [[ $current == -* ]] && words="--watch --history --slice --source --json --help" ;;
+    "diagnose") [[ $current == -* ]] && words="--watch --history --models --slice --source --json --help" ;;
     "metadata status") [[ $current == -* ]] && words="--json --help" ;;
     "metadata accept") [[ $current == -* ]] && words="--json --help" ;;
     "quarantine list") [[ $current == -* ]] && words="--json --help" ;;
@@ -69,6 +69,7 @@ _kintsugi() {
     "repair status") [[ $current == -* ]] && words="--json --help" ;;
     "repair history") [[ $current == -* ]] && words="--limit --json --help" ;;
     "repair run") [[ $current == -* ]] && words="--chunk --shape --slice --dst --json --help" ;;
+    "plan") [[ $current == -* ]] && words="--servers --disks --policy --link --racks --disk-rate --full --disk-failures --server-failures --replacement --chunk-size --json --help" ;;
     "bench put") [[ $current == -* ]] && words="--size --files --policy --json --help" ;;
     "bench get") [[ $current == -* ]] && words="--size --files --json --help" ;;
     "bench metadata") [[ $current == -* ]] && words="--operations --parallel --json --help" ;;

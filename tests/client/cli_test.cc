@@ -88,13 +88,41 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"fsck", "--deep", "--rate", "1KiB"},
       {"fsck", "--deep", "--rate", "fast"},
       {"cluster", "start", "--chunk-size", "3"},
-      {"cluster", "start", "--chunk-size", "1GiB"}};
+      {"cluster", "start", "--chunk-size", "1GiB"},
+      {"plan"},
+      {"plan", "--servers", "0", "--disks", "8x18T"},
+      {"plan", "--servers", "12", "--disks", "8"},
+      {"plan", "--servers", "12", "--disks", "1.5x18T"},
+      {"plan", "--servers", "12", "--disks", "8x18"},
+      {"plan", "--servers", "12", "--disks", "8x-18T"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--policy", "rs-99-4"},
+      {"plan", "--servers", "8", "--disks", "8x18T", "--policy", "rs-6-3"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--link", "fast"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--racks", "13"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--full", "0"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--disk-rate", "nan"},
+      {"plan", "--servers", "12", "--disks", "8x18T", "--disk-failures", "-1"}};
   for (const auto& words : wrong) {
     SCOPED_TRACE(testing::PrintToString(words));
     const Outcome outcome = kintsugi(words);
     EXPECT_EQ(outcome.code, 2);
     expect_one_line(outcome);
   }
+}
+
+TEST_F(CommandLine, PlansAClusterThatIsNotThere) {
+  const Outcome outcome = kintsugi({"plan", "--servers", "14", "--disks", "8x18T", "--policy", "rs-8-4",
+                                    "--link", "25g", "--racks", "7", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(plan["policy"], "rs-8-4-1024k");
+  EXPECT_EQ(plan["usable_bytes"], 14 * 8 * uint64_t{18'000'000'000'000} * 8 / 12);
+  EXPECT_EQ(plan["racks_survived"], 2);
+  EXPECT_EQ(plan["assumptions"]["link_bytes_per_second"], 25e9 / 8);
+  const Outcome text = kintsugi({"plan", "--servers", "12", "--disks", "8x18T", "--policy", "rs-8-4"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_NE(text.out.find("no server to spare"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("1.5 % of them fail in a year"), std::string::npos) << text.out;
 }
 
 TEST_F(CommandLine, ErrorsAreDocumentsWithJson) {
