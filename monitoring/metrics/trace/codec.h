@@ -1,0 +1,35 @@
+/// The bytes of a trace file. Pure.
+///
+/// ```
+/// file    = "KSGTRACE", u32 version (1), record of the header, record of a row, record of a row, ...
+/// record  = u32 bytes of the payload, u32 CRC32C of the payload, payload
+/// header  = i64 period in ns, string host, string workload,
+///           u32 count, count * {string name, string build},                        the sources
+///           u32 count, count * {string name, u8 kind, u32 source, f64 limit},      the metrics; kind 0: counter, 1: gauge
+///           u32 count, count * {string name, u32 source}                           the regions
+/// row     = i64 t_ns, f64 for each metric (NaN: missing),
+///           u32 count, count * {u32 region, f32 open}, u32 count, count * {u32 source, string build}
+/// string  = u16 bytes, bytes
+/// ```
+/// All numbers are little endian.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "monitoring/metrics/trace/trace.h"
+
+namespace kintsugi::metric_trace {
+
+/// What a reader makes of a record that ends before its length says so: what a process that was killed leaves.
+enum class Torn : uint8_t { kIsAnError, kEndsTheTrace };
+
+/// The beginning of a file. REQUIRES: check(header) is ok.
+std::string encode(const Header& header);
+/// What is appended for a row. REQUIRES: check(header, row) is ok.
+std::string encode(const Row& row);
+
+/// kCorrupt: no trace, cut off, or damaged; the message says which row, at which byte.
+Result<Trace> decode(std::string_view bytes, Torn torn = Torn::kIsAnError);
+
+}  // namespace kintsugi::metric_trace

@@ -1,0 +1,188 @@
+#include "monitoring/metrics/trace/files.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "monitoring/metrics/trace/codec.h"
+#include "monitoring/metrics/trace/csv.h"
+
+namespace kintsugi::metric_trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".trace";
+
+Result<std::string> contents(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) return Status(Code::kIoError, fmt::format("{}: {}", path, error.message()));
+  if (size > kMostReadBytes)
+    return Status(Code::kLimitExceeded,
+                  fmt::format("{}: {} bytes, at most {} are read", path, size, kMostReadBytes));
+  std::string bytes(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(size));
+  if (file.bad() || !file.is_open()) return status_from_errno(errno, path);
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  return bytes;
+}
+
+Result<Trace> read_file(const std::string& path, Torn torn) {
+  KINTSUGI_ASSIGN(const std::string bytes, contents(path));
+  auto trace = path.ends_with(".csv") ? from_csv(bytes) : decode(bytes, torn);
+  if (!trace) return trace.error().with_context(path);
+  return trace;
+}
+
+/// The Keeper's files in a directory, the oldest first.
+Result<std::vector<fs::path>> files_in(const std::string& directory) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (entry.path().extension() == kExtension) paths.push_back(entry.path());
+  if (error) return Status(Code::kIoError, fmt::format("{}: {}", directory, error.message()));
+  std::ranges::sort(paths);
+  return paths;
+}
+
+Result<Trace> read_directory(const std::string& directory) {
+  KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(directory));
+  std::vector<Trace> parts;
+  uint64_t bytes = 0;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    bytes += fs::file_size(path, error);
+    if (bytes > kMostReadBytes)
+      return Status(Code::kLimitExceeded, fmt::format("{}: more than {} bytes", directory, kMostReadBytes));
+    KINTSUGI_ASSIGN(Trace part, read_file(path, Torn::kEndsTheTrace));
+    // Rows of another period cannot stand in one table: only the last ones count.
+    if (!parts.empty() && part.header.period != parts.back().header.period) parts.clear();
+    parts.push_back(std::move(part));
+  }
+  if (parts.empty())
+    return Status(Code::kNotFound, fmt::format("{}: no files whose names end in {}", directory, kExtension));
+  return joined(std::move(parts));
+}
+
+}  // namespace
+
+Result<Trace> read_trace(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error))
+    return Status(Code::kNotFound, fmt::format("{}: no such file or directory", path));
+  return fs::is_directory(path, error) ? read_directory(path) : read_file(path, Torn::kIsAnError);
+}
+
+Status write_trace(const std::string& path, const Trace& trace) {
+  KINTSUGI_TRY(check(trace.header));
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (path.ends_with(".csv")) {
+    file << to_csv(trace);
+  } else {
+    file << encode(trace.header);
+    for (const Row& row : trace.rows) {
+      KINTSUGI_TRY(check(trace.header, row).with_context(path));
+      file << encode(row);
+    }
+  }
+  file.close();
+  return file ? Status() : status_from_errno(errno, path);
+}
+
+Result<std::unique_ptr<Keeper>> Keeper::open(KeeperOptions options, Header header) {
+  KINTSUGI_TRY(check(header));
+  std::error_code error;
+  fs::create_directories(options.directory, error);
+  if (error) return Status(Code::kIoError, fmt::format("{}: {}", options.directory, error.message()));
+  std::unique_ptr<Keeper> keeper(new Keeper(std::move(options), std::move(header)));
+  KINTSUGI_TRY(keeper->find_files());
+  return keeper;
+}
+
+Status Keeper::append(const Row& row) {
+  KINTSUGI_TRY(check(header_, row));
+  const bool full = !files_.empty() && (files_.back().bytes >= options_.most_bytes / kFiles ||
+                                        row.t_ns - files_.back().began_ns >=
+                                            options_.most_time.count() / static_cast<int64_t>(kFiles));
+  if (full) file_.close();
+  if (!file_.is_open()) KINTSUGI_TRY(begin_file(row.t_ns));
+  return write(encode(row));
+}
+
+uint64_t Keeper::bytes() const {
+  uint64_t sum = 0;
+  for (const File& file : files_)
+    sum += file.bytes;
+  return sum;
+}
+
+std::string Keeper::path(uint64_t number) const {
+  return fmt::format("{}/{:016}{}", options_.directory, number, kExtension);
+}
+
+Status Keeper::find_files() {
+  KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(options_.directory));
+  for (const fs::path& found : paths) {
+    std::error_code error;
+    const uint64_t number = std::strtoull(found.stem().c_str(), nullptr, 10);
+    if (found != path(number)) continue;
+    File file{.number = number, .bytes = fs::file_size(found, error)};
+    if (const auto trace = read_file(found, Torn::kEndsTheTrace); trace && !trace->rows.empty())
+      file.began_ns = trace->rows.front().t_ns;
+    files_.push_back(file);
+    next_number_ = number + 1;
+  }
+  return {};
+}
+
+void Keeper::drop_oldest() {
+  std::error_code error;
+  fs::remove(path(files_.front().number), error);
+  files_.pop_front();
+}
+
+/// The new file will have its share, so the others may have what is left of the limits.
+void Keeper::make_room(int64_t t_ns) {
+  const uint64_t share = options_.most_bytes / kFiles;
+  while (!files_.empty() && (bytes() + share > options_.most_bytes ||
+                             t_ns - files_.front().began_ns > options_.most_time.count()))
+    drop_oldest();
+}
+
+Status Keeper::begin_file(int64_t t_ns) {
+  make_room(t_ns);
+  files_.push_back({.number = next_number_++, .began_ns = t_ns});
+  errno = 0;
+  file_.clear();
+  file_.open(path(files_.back().number), std::ios::binary | std::ios::trunc);
+  if (!file_.is_open()) {
+    const Status status = status_from_errno(errno, path(files_.back().number));
+    files_.pop_back();
+    return status;
+  }
+  return write(encode(header_));
+}
+
+Status Keeper::write(const std::string& bytes) {
+  errno = 0;
+  file_ << bytes << std::flush;
+  if (file_) {
+    files_.back().bytes += bytes.size();
+    return {};
+  }
+  const Status status = status_from_errno(errno != 0 ? errno : EIO, path(files_.back().number));
+  file_.close();
+  std::error_code error;
+  // A part of a row is read as the end of the file; a file without a header would be damage.
+  if (files_.back().bytes == 0) {
+    fs::remove(path(files_.back().number), error);
+    files_.pop_back();
+  }
+  return status;
+}
+
+}  // namespace kintsugi::metric_trace

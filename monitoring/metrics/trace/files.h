@@ -1,0 +1,65 @@
+/// Traces on disk: read from one file or a directory, and written to a directory of which the oldest part is given up.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "monitoring/metrics/trace/trace.h"
+
+namespace kintsugi::metric_trace {
+
+/// The trace of a file (".csv": a table, else as encode() makes it) or of a Keeper's directory. In a directory a file
+/// may end in the middle of a row, as a killed writer leaves it. Errors name the path: kNotFound, kIoError, kCorrupt,
+/// kLimitExceeded (more than kMostReadBytes).
+Result<Trace> read_trace(const std::string& path);
+inline constexpr uint64_t kMostReadBytes = uint64_t{4} << 30;
+
+/// Replaces the file.
+Status write_trace(const std::string& path, const Trace& trace);
+
+struct KeeperOptions {
+  std::string directory;  ///< created if necessary
+  uint64_t most_bytes = uint64_t{2} << 30;
+  std::chrono::nanoseconds most_time = std::chrono::hours(24);
+};
+
+/// Writes rows as they come. A directory of files of which each covers a twenty-fourth of the limits; the oldest go.
+/// Takes time from the rows alone. Not for several threads at a time.
+class Keeper {
+ public:
+  static constexpr uint64_t kFiles = 24;
+
+  /// Goes on after the files that are there. kInvalidArgument: the header; kIoError and others: the directory.
+  static Result<std::unique_ptr<Keeper>> open(KeeperOptions options, Header header);
+
+  /// After an error nothing of the row counts, and the next row begins a new file.
+  Status append(const Row& row);
+
+  uint64_t bytes() const;
+
+ private:
+  struct File {
+    uint64_t number = 0;
+    uint64_t bytes = 0;
+    int64_t began_ns = 0;  ///< time of its first row
+  };
+  Keeper(KeeperOptions options, Header header) : options_(std::move(options)), header_(std::move(header)) {}
+
+  std::string path(uint64_t number) const;
+  Status find_files();
+  Status begin_file(int64_t t_ns);
+  void drop_oldest();
+  void make_room(int64_t t_ns);
+  Status write(const std::string& bytes);
+
+  const KeeperOptions options_;
+  const Header header_;
+  std::deque<File> files_;  ///< oldest first
+  std::ofstream file_;      ///< the last one; closed: the next row begins one
+  uint64_t next_number_ = 1;
+};
+
+}  // namespace kintsugi::metric_trace

@@ -1,0 +1,98 @@
+/// What a sampler recorded: the metrics of some processes, row by row, and which regions of code were open in them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+
+namespace kintsugi::metric_trace {
+
+inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+
+/// What a trace may hold at most; a larger one is refused.
+inline constexpr size_t kMostSources = 1024;
+inline constexpr size_t kMostMetrics = 20'000;
+inline constexpr size_t kMostRegions = 20'000;
+inline constexpr size_t kLongestName = 1024;
+
+enum class Kind : uint8_t {
+  kCounter,  ///< only grows while its process lives: analyses look at its rate
+  kGauge,
+};
+
+/// A process that was sampled.
+struct Source {
+  std::string name;      ///< for instance "chunkserver-3"
+  std::string build_id;  ///< of the program, when the trace began
+
+  bool operator==(const Source&) const = default;
+};
+
+struct Metric {
+  std::string name;
+  Kind kind = Kind::kGauge;
+  uint32_t source = 0;      ///< index into Header::sources
+  double limit = kMissing;  ///< value at which the resource is used up; kMissing: none is known
+};
+
+struct Region {
+  std::string name;  ///< with dots between its parts, for instance "chunkserver.commit"
+  uint32_t source = 0;
+
+  bool operator==(const Region&) const = default;
+};
+
+struct Header {
+  std::vector<Source> sources;
+  std::vector<Metric> metrics;
+  std::vector<Region> regions;
+  std::chrono::nanoseconds period{std::chrono::seconds(1)};  ///< time between two rows
+  std::string host;
+  std::string workload;  ///< whatever the recorder wants to tell the reader of the load
+};
+
+struct OpenRegion {
+  uint32_t region = 0;  ///< index into Header::regions
+  float open = 0;       ///< executions that were in the region when the row was taken
+
+  bool operator==(const OpenRegion&) const = default;
+};
+
+/// A source is another process than in the row before.
+struct Restart {
+  uint32_t source = 0;
+  std::string build_id;
+
+  bool operator==(const Restart&) const = default;
+};
+
+struct Row {
+  int64_t t_ns = 0;            ///< wall time
+  std::vector<double> values;  ///< one for each metric, in their order; kMissing where there was no answer
+  std::vector<OpenRegion> open;
+  std::vector<Restart> restarts;
+};
+
+struct Trace {
+  Header header;
+  std::vector<Row>
+      rows;  ///< in the order in which they were taken; the clock may have stepped back between two
+};
+
+/// kInvalidArgument: above a limit, an index out of range, no metric, or a period that is not positive.
+Status check(const Header& header);
+Status check(const Header& header, const Row& row);
+
+/// The index of the source of that name. kNotFound names those that there are.
+Result<uint32_t> find_source(const Header& header, std::string_view name);
+
+/// The parts, one after the other, as one trace. Metrics, regions and sources are matched by name; what a part does not
+/// have is missing in its rows, and a source that has another build in a later part has restarted there.
+/// REQUIRES: not empty; all headers pass check() and have the same period (the first one's counts).
+Trace joined(std::vector<Trace> parts);
+
+}  // namespace kintsugi::metric_trace
