@@ -111,6 +111,10 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
                   [] { return static_cast<double>(log::dropped_lines()); });
   add_loop_metrics(production, metrics);
   http::HttpServer http(production.io().get_executor());
+  http.handle("/debug/sample/names",
+              [&metrics](std::string_view) { return http::Response{.body = metrics.sample_names()}; });
+  http.handle("/debug/sample",
+              [&metrics](std::string_view) { return http::Response{.body = metrics.sample_values()}; });
   Shell shell{production, production.runtime(), secret, http, metrics};
   std::unique_ptr<Daemon> daemon;
   bool started = false;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
@@ -42,6 +43,10 @@ double open_fds() {
     ++count;
   closedir(directory);
   return count;
+}
+
+bool is_of_process(std::string_view name) {
+  return name.starts_with("process_");
 }
 
 }  // namespace
@@ -86,6 +91,31 @@ void Metrics::add_process_metrics() {
   counter("process_cpu_seconds_total", "User and system CPU time spent.", {}, cpu_seconds);
   gauge("process_resident_memory_bytes", "Resident memory.", {}, resident_bytes);
   gauge("process_open_fds", "Open file descriptors.", {}, open_fds);
+}
+
+std::string Metrics::sample_names() const {
+  std::string names;
+  for (const auto& [name, value] : state_->values) {
+    if (is_of_process(name)) continue;
+    for (const auto& [labels, read] : value.series) {
+      std::string text;
+      for (const auto& [key, label] : labels)
+        text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", key, label);
+      names += fmt::format("{} {}{}\n", value.type == prometheus::MetricType::Counter ? 'c' : 'g', name,
+                           text.empty() ? text : "{" + text + "}");
+    }
+  }
+  return names;
+}
+
+std::string Metrics::sample_values() const {
+  std::string values;
+  for (const auto& [name, value] : state_->values) {
+    if (is_of_process(name)) continue;
+    for (const auto& [labels, read] : value.series)
+      fmt::format_to(std::back_inserter(values), "{}{}", values.empty() ? "" : " ", read());
+  }
+  return values + "\n";
 }
 
 std::function<std::string()> Metrics::read() const {

@@ -36,6 +36,12 @@ class Metrics {
   std::function<std::string()> read() const;
   std::string text() const { return read()(); }
 
+  /// For readers that ask many times a second: a line "c name{label="value"}" or "g ..." for each counter and gauge,
+  /// and one line with their values in the same order. The order stays as long as nothing is added. Histograms are left
+  /// out, and so are the metrics of the process, which /proc says more cheaply.
+  std::string sample_names() const;
+  std::string sample_values() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;
