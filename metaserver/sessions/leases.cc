@@ -166,7 +166,8 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     // One wait for all rounds with one keeper: in each of them it is only told again.
     if (!wait || keeper != waits_for) {
       wait.reset();
-      wait.emplace(context, sight::WaitKind::kProcess, runtime::named_target(context, "write lease"), keeper);
+      wait.emplace(context, sight::WaitKind::kProcess, runtime::named_target(context, "write lease"), keeper,
+                   0, std::source_location::current());
       waits_for = keeper;
     }
     (void)co_await settled_.wait_until(look_again);

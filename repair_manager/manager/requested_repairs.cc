@@ -134,7 +134,7 @@ asio::awaitable<Result<RepairPlan>> RequestedRepairs::plan_when_free(Context con
     if (const uint64_t holder = runner_.longest_holder(); !wait || holder != waits_for || holder == 0) {
       wait.reset();
       wait.emplace(context, sight::WaitKind::kResource, runtime::named_target(context, "repair slots"),
-                   holder);
+                   holder, 0, std::source_location::current());
       waits_for = holder;
     }
     const TimePoint again = runtime_.clock.now() + kBusyRetry;

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/verdicts.h"
 #include "monitoring/daemon/console_api.h"
 #include "monitoring/daemon/http_pages.h"
-#include "common/proto/verdicts.h"
 #include "tests/monitoring/daemon_rig.h"
 
 namespace kintsugi::monitoring {

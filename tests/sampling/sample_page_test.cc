@@ -15,9 +15,9 @@ TEST(SamplePage, HasOneValueForEachNameInTheSameOrder) {
   metrics.add_process_metrics();  // /proc has these, for less
   EXPECT_EQ(metrics.sample_names(),
             "c a_total\ng b_bytes{call=\"read\",disk=\"/d\"}\ng b_bytes{disk=\"/e\"}\n");
-  EXPECT_EQ(metrics.sample_values(), "3 0.1 1e+15\n");
+  EXPECT_EQ(metrics.sample_values(), "3 0.1 1000000000000000\n");
   bytes = 7;
-  EXPECT_EQ(metrics.sample_values(), "3 7 1e+15\n");
+  EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\n");
 }
 
 }  // namespace
