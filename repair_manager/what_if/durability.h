@@ -17,7 +17,7 @@
 /// lack: repairs take the stripes with the fewest spare chunks first. f is 0 until the policy's tolerance; an LRC
 /// survives some sets of losses beyond it.
 ///
-/// This is the birth-death chain of mirrored and RAID arrays (Patterson, Gibson, Katz 1988) with repair times and
+/// This is the birth-death chain of mirrored and RAID arrays (Patterson et al. 1988) with repair times and
 /// numbers of stripes of declustered chunks. It errs towards loss: a state's stripes stay until all are rebuilt.
 /// It knows nothing of losses that have one cause (power, racks, software, people) or of sectors that cannot be read.
 #pragma once

@@ -89,6 +89,8 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("rmdir", {"/e"});
   does("du", {"/"});
   EXPECT_EQ(does("df", {}).at("health").at("degraded_stripes"), 0);
+  EXPECT_EQ(does("plan", {"--servers", "6", "--disks", "2x1T", "--policy", "rs-4-2"}).at("disks_survived"),
+            2);
   does("policy list", {});
   does("policy get", {"/"});
   EXPECT_EQ(does("policy set", {"/d", "rs-6-3-64k"}).at("servers_needed"), 9);
