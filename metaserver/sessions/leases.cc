@@ -140,7 +140,7 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     InodeId unsettled = first_untold(wanted);
     TimePoint look_again = std::min(give_up, now + kTellAgain);
     bool revoked = false;
-    // Of those that have the leases the one that was not heard for longest, if it is known.
+    // This process has one of the leases, and loses it first; 0: it is not known.
     uint64_t keeper = 0;
     TimePoint keeper_revoked = TimePoint::max();
     for (const auto [inode, by] : wanted) {

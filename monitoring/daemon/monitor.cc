@@ -200,7 +200,6 @@ google::protobuf::RepeatedPtrField<proto::LearntModel> Monitor::models() const {
   google::protobuf::RepeatedPtrField<proto::LearntModel> all;
   for (const auto& detector : detectors_)
     for (const behaviour::Detector::Learnt& one : detector->learnt()) {
-      if (all.size() == kMostModels) break;
       proto::LearntModel& model = *all.Add();
       model.set_process_kind(one.process_kind);
       model.set_region(one.region);
@@ -211,6 +210,7 @@ google::protobuf::RepeatedPtrField<proto::LearntModel> Monitor::models() const {
       model.mutable_inputs()->Assign(one.inputs.begin(), one.inputs.end());
     }
   std::ranges::stable_sort(all, std::greater<>(), &proto::LearntModel::r2);
+  if (all.size() > kMostModels) all.DeleteSubrange(kMostModels, all.size() - kMostModels);
   return all;
 }
 

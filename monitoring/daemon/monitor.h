@@ -77,8 +77,7 @@ class Monitor {
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
   Duration last_round() const { return last_round_; }  ///< duration of the latest round of detectors
-  /// What was learnt of the times of regions by their inputs (setting `behaviour`): kMostModels of them, those that
-  /// explain most first.
+  /// The models of times of regions by their inputs (setting `behaviour`) that explain most, at most kMostModels.
   google::protobuf::RepeatedPtrField<proto::LearntModel> models() const;
   static constexpr int kMostModels = 500;
   uint64_t kept_bytes() const { return history_.bytes() + snapshots_.bytes(); }

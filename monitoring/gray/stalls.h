@@ -52,8 +52,8 @@ class StallWatch {
   struct Known {
     Disk last;
     RecentGrowth growth;
-    size_t shared =
-        0;      ///< stalls that came together with some of another server of the machine, and not by chance
+    /// Stalls that came together with some of another server of the machine, and not by chance.
+    size_t shared = 0;
     Alarm own;  ///< of the other ones
   };
   using Key = std::pair<uint64_t, std::string>;  ///< process, name of the disk
