@@ -60,6 +60,31 @@ TEST(ConsoleModels, SayHowMuchOfTheTimesOfARegionItsInputsExplain) {
   EXPECT_EQ(models[0].at("executions"), 300);
 }
 
+/// Has learnt of more regions than are told; the last ones are explained best.
+class LearnedMuch final : public Detector {
+ public:
+  std::string_view name() const override { return "learned much"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot&) override { return {}; }
+  std::vector<behaviour::Detector::Learnt> learnt() const override {
+    std::vector<behaviour::Detector::Learnt> all(Monitor::kMostModels + 10);
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i].r2 = static_cast<double>(i) / static_cast<double>(all.size());
+    return all;
+  }
+};
+
+TEST(ConsoleModels, OfVeryManyThoseThatExplainMostAreTold) {
+  std::vector<std::unique_ptr<Detector>> detectors;
+  detectors.push_back(std::make_unique<LearnedMuch>());
+  MonitorRig rig;
+  rig.simulation.run(rig.monitor->stop());
+  rig.start(std::move(detectors));
+  const auto models = rig.monitor->models();
+  ASSERT_EQ(models.size(), Monitor::kMostModels);
+  EXPECT_GT(models[0].r2(), 0.99);
+  EXPECT_GT(models[models.size() - 1].r2(), 0.01) << "the ten that explain least are left out";
+}
+
 TEST(ConsoleModels, AreInTheAnswerToDiagnoseWhenTheyAreAskedFor) {
   std::vector<std::unique_ptr<Detector>> detectors;
   detectors.push_back(std::make_unique<Learned>());

@@ -183,13 +183,18 @@ TEST(Errors, AServerThatOthersAvoidStaysNamedUntilItHasAnsweredWell) {
   EXPECT_TRUE(serving.watch.alarms(serving.now).empty());
 }
 
-TEST(Errors, AServerThatNobodyAsksAnyMoreIsTriedAgainAfterAWhile) {
-  Serving serving;
-  const auto well = [](uint64_t, const std::string&) { return false; };
-  serving.seconds(40, well);
+/// Server 4 answers reads well, then with errors, and is asked less from then on.
+void err_and_be_avoided(Serving& serving) {
+  serving.seconds(40, [](uint64_t, const std::string&) { return false; });
   serving.seconds(
       30, [](uint64_t server, const std::string& role) { return server == 4 && role == "ReadChunk"; });
   serving.asked_less = 4;
+}
+
+TEST(Errors, AServerThatNobodyAsksAnyMoreIsTriedAgainAfterAWhile) {
+  Serving serving;
+  const auto well = [](uint64_t, const std::string&) { return false; };
+  err_and_be_avoided(serving);
   serving.seconds(40, well, 2, 0);
   ASSERT_EQ(serving.watch.alarms(serving.now).size(), 1u);
   serving.seconds(15, well, 2, 0);
@@ -199,10 +204,7 @@ TEST(Errors, AServerThatNobodyAsksAnyMoreIsTriedAgainAfterAWhile) {
 TEST(Errors, ThatAreToldBeforeTheAnswersTheyBelongToEndNoAlarm) {
   Serving serving;
   const auto well = [](uint64_t, const std::string&) { return false; };
-  serving.seconds(40, well);
-  serving.seconds(
-      30, [](uint64_t server, const std::string& role) { return server == 4 && role == "ReadChunk"; });
-  serving.asked_less = 4;
+  err_and_be_avoided(serving);
   serving.seconds(31, well, 2, 0);
   // One thread counts while another one reads.
   ++serving.answers[{4, "ReadChunk"}].faulty;

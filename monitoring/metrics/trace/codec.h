@@ -21,7 +21,7 @@
 
 namespace kintsugi::metric_trace {
 
-/// What a reader makes of a record that ends before its length says so: what a process that was killed leaves.
+/// A process that was killed leaves a record that ends before its length says so: this says what a reader makes of it.
 enum class Torn : uint8_t { kIsAnError, kEndsTheTrace };
 
 /// The beginning of a file. REQUIRES: check(header) is ok.

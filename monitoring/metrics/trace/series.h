@@ -45,7 +45,7 @@ inline constexpr size_t kMostCarried = 3;
 /// REQUIRES: source < trace.header.sources.size().
 Series series_of(const Trace& trace, uint32_t source);
 
-/// The same metrics in the order of `names`; columns that `series` does not have are NaN.
+/// Returns the same metrics in the order of `names`; columns that `series` does not have are NaN.
 Series with_columns(const Series& series, const std::vector<std::string>& names);
 
 /// The rows from `begin` to before `end`.

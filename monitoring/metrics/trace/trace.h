@@ -1,4 +1,4 @@
-/// What a sampler recorded: the metrics of some processes, row by row, and which regions of code were open in them.
+/// A trace holds what a sampler recorded: the metrics of some processes, row by row, and which regions of code were open in them.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace kintsugi::metric_trace {
 
 inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-/// What a trace may hold at most; a larger one is refused.
+/// A trace holds at most so much; a larger one is refused.
 inline constexpr size_t kMostSources = 1024;
 inline constexpr size_t kMostMetrics = 20'000;
 inline constexpr size_t kMostRegions = 20'000;

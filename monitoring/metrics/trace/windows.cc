@@ -56,7 +56,7 @@ std::vector<size_t> window_begins(const std::vector<Segment>& segments, size_t s
 }
 
 PairVector correlations(const Eigen::Ref<const Eigen::MatrixXd>& window) {
-  // What is left of a constant by rounding is no movement.
+  // Rounding leaves something of a constant: that is no movement.
   const Eigen::RowVectorXd largest = window.cwiseAbs().colwise().maxCoeff();
   return scaled(window, [&](size_t i, double squares) {
     const double noise = 1e-12 * largest(static_cast<Eigen::Index>(i));
