@@ -8,6 +8,7 @@
 #include "monitoring/analysis.h"
 #include "monitoring/daemon/http_pages.h"
 #include "monitoring/daemon/monitor.h"
+#include "monitoring/metrics_command.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
 
@@ -78,6 +79,8 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Monitor
 int main(int argc, char** argv) {
   using namespace kintsugi;
   if (argc > 1 && std::strcmp(argv[1], "analyse") == 0) return monitoring::analyse({argv + 2, argv + argc});
+  if (argc > 1 && std::strcmp(argv[1], "metrics") == 0)
+    return monitoring::analyse_metrics({argv + 2, argv + argc});
   monitoring::MonitorOptions options;
   daemon::Settings settings(
       "kintsugi-monitor",

@@ -1,0 +1,113 @@
+/// What windows of a healthy process look like, and how far another window is from that.
+///
+/// The text's distance is ruled by noise: the correlation of unrelated metrics in S rows has a deviation of 1/√(S-1), so
+/// with 50 metrics (1,225 pairs) two healthy windows of 100 rows are about 5 apart, and one metric that loses all its
+/// relations adds 3.5. Here each pair is measured by what it does on the healthy trace, and only the largest count.
+/// Pure.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "common/base/status.h"
+#include "monitoring/metrics/trace/preparation.h"
+#include "monitoring/metrics/trace/windows.h"
+
+namespace kintsugi::orion {
+
+/// Pairs of one window that count in its distance, and in a metric's votes.
+inline constexpr size_t kCountedPairs = 32;
+inline constexpr size_t kVotingPairs = 10;
+/// A finding above this share of what healthy traces of equal length show at most is reported.
+inline constexpr double kReportedShare = 0.99;
+/// The healthy trace is one of many that there could have been: so much farther is still healthy.
+inline constexpr double kMargin = 1.2;
+
+/// The work that a process is asked for, as one number a row: the mean of its rates of calls and bytes, each in units of its
+/// deviation on the healthy trace. What follows from more or less work is no fault.
+class Load {
+ public:
+  Load() = default;
+  Load(const metric_trace::Series& healthy, const std::vector<size_t>& columns);
+
+  /// By row; NaN where nothing is known. All 0 if the process has no such metric.
+  Eigen::VectorXd of(const metric_trace::Series& series) const;
+  const std::vector<size_t>& columns() const { return columns_; }
+
+ private:
+  std::vector<size_t> columns_;
+  std::vector<double> means_, deviations_;
+};
+
+/// How a window differs from healthy ones.
+struct Deviations {
+  /// By pair of live metrics, in deviations; NaN: void. Under a load that the healthy trace does not know all are void:
+  /// noise takes another share of the movement then.
+  std::vector<float> pairs;
+  std::vector<double> levels;  ///< by live metric, in deviations: its mean against what its load explains
+  std::vector<double>
+      watched;          ///< by watched metric: share of the rows in which it left its healthy range, times 10
+  double distance = 0;  ///< root mean square of the largest of all of them
+};
+
+/// REQUIRES for all series: the same columns as the healthy one.
+class HealthyWindows {
+ public:
+  /// What a window of `size` rows is judged as: its rows of the live metrics, or rows that are made from them.
+  using Rows = std::function<Eigen::MatrixXd(const Eigen::MatrixXd& window)>;
+
+  /// kNotFound with "not enough data because": fewer than kFewestWindows windows, or fewer than two live metrics.
+  static Result<HealthyWindows> learn(const metric_trace::Series& healthy, size_t size, Rows rows = {});
+  static constexpr size_t kFewestWindows = 8;
+
+  /// Of the window that begins with that row. `load` is load().of(series).
+  Deviations deviations(const metric_trace::Series& series, const Eigen::VectorXd& load, size_t begin) const;
+
+  size_t size() const { return size_; }
+  const metric_trace::Preparation& preparation() const { return preparation_; }
+  const std::vector<size_t>& columns() const { return columns_; }
+  const Load& load() const { return load_; }
+  /// What the level of a live metric grows by for one more of load.
+  double slope(size_t live) const { return levels_[live].slope; }
+  /// Ninety-nine of a hundred healthy traces of so many windows stay below; and all windows that this was learnt from.
+  double reported_above(size_t windows) const;
+  double median_distance() const { return median_; }
+  double deviation_of_distance() const { return deviation_; }
+
+ private:
+  /// A line through the windows' means over their loads.
+  struct Level {
+    double intercept = 0, slope = 0, deviation = 1;
+    double mean_load = 0, squares_of_load = 0, windows = 0;
+    double off(double value, double load) const;
+  };
+  struct Sample {
+    Eigen::VectorXd pairs, levels;
+    double load = 0;      ///< its mean in the window
+    double movement = 0;  ///< logarithm of its deviation in the window
+    uint32_t part = 0;
+  };
+  Sample sample(const metric_trace::Series& series, const Eigen::VectorXd& load, size_t begin) const;
+  bool knows(double load) const { return load >= least_load_ && load <= most_load_; }
+  void learn_pairs(const std::vector<const Sample*>& samples);
+  void learn_from(const std::vector<const Sample*>& samples);
+  Deviations compare(const Sample& sample) const;
+
+  size_t size_ = 0;
+  Rows rows_;
+  metric_trace::Preparation preparation_;
+  std::vector<size_t> columns_;
+  Load load_;
+  /// Lines through the windows' pairs over the movements of their loads: what follows from a load that hardly moves is
+  /// ruled by noise, in all pairs at once.
+  Eigen::VectorXd pair_means_, pair_slopes_, pair_deviations_;
+  double mean_movement_ = 0;
+  std::vector<Level> levels_;
+  double least_load_ = 0, most_load_ = 0;  ///< of healthy windows
+  double median_ = 0, deviation_ = 1,
+         largest_ = 0;  ///< of the distances of healthy windows that were not learnt from
+};
+
+}  // namespace kintsugi::orion

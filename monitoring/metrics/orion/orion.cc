@@ -1,0 +1,218 @@
+#include "monitoring/metrics/orion/orion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "common/base/statistics.h"
+
+namespace kintsugi::orion {
+
+using metric_trace::Series;
+
+namespace {
+
+/// A window of `now`, compared with healthy windows of its size.
+struct Compared {
+  const HealthyWindows* healthy = nullptr;
+  size_t begin = 0;
+  Deviations deviations;
+  double reported_above = 0;
+
+  double excess() const {
+    const double watched = deviations.watched.empty() ? 0 : std::ranges::max(deviations.watched);
+    // A metric that never moved, and is elsewhere for half of the window, is odd by itself.
+    return std::max(deviations.distance / reported_above, watched / 5);
+  }
+};
+
+std::vector<size_t> sizes_for(const Series& now) {
+  std::vector<size_t> out;
+  for (const size_t size : kSizes)
+    if (now.rows() >= 2 * size) out.push_back(size);
+  if (out.empty()) out.push_back(std::max(now.rows() / 4, kShortestWindow));
+  return out;
+}
+
+/// The score of each column in a window: votes of the pairs that deviate most, and its own level (1.4 of the text's form
+/// counts votes; here they weigh as much as they deviate).
+std::map<size_t, double> scores_of(const Compared& window) {
+  const HealthyWindows& healthy = *window.healthy;
+  const std::vector<float>& pairs = window.deviations.pairs;
+  std::vector<size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto square = [&](size_t pair) { return std::isfinite(pairs[pair]) ? pairs[pair] * pairs[pair] : 0; };
+  const size_t voting = std::min(kVotingPairs, order.size());
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(voting),
+                            [&](size_t a, size_t b) { return square(a) > square(b); });
+  const auto table = metric_trace::pair_table(healthy.columns().size());
+  std::map<size_t, double> out;
+  for (size_t i = 0; i < voting; ++i)
+    for (const uint32_t live : {table[order[i]].first, table[order[i]].second})
+      out[healthy.columns()[live]] += square(order[i]) / static_cast<double>(kVotingPairs);
+  for (size_t live = 0; live < healthy.columns().size(); ++live) {
+    const double level = window.deviations.levels[live];
+    out[healthy.columns()[live]] += level * level;
+  }
+  for (size_t i = 0; i < window.deviations.watched.size(); ++i)
+    out[healthy.preparation().watched[i].column] +=
+        window.deviations.watched[i] * window.deviations.watched[i];
+  return out;
+}
+
+double mean_of_rows(const Series& series, size_t column, size_t begin, size_t end) {
+  std::vector<double> known;
+  for (size_t row = begin; row < end; ++row)
+    if (const double value = series.values(static_cast<Eigen::Index>(row), static_cast<Eigen::Index>(column));
+        std::isfinite(value))
+      known.push_back(value);
+  return mean_of(known);
+}
+
+std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Series& healthy,
+                                  const Series& now) {
+  std::map<size_t, double> scores;
+  for (const Compared& window : windows)
+    for (const auto& [column, score] : scores_of(window))
+      scores[column] += score / static_cast<double>(windows.size());
+  std::vector<std::pair<size_t, double>> order(scores.begin(), scores.end());
+  std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.second > b.second; });
+  order.resize(std::min(order.size(), kNamed));
+  std::vector<OddMetric> out;
+  for (const auto& [column, score] : order) {
+    OddMetric metric{.name = healthy.names[column], .aliases = {}, .score = score, .healthy = 0, .now = 0};
+    for (const metric_trace::Live& live : windows.front().healthy->preparation().live)
+      if (live.column == column)
+        for (const size_t alias : live.aliases)
+          metric.aliases.push_back(healthy.names[alias]);
+    metric.healthy = mean_of_rows(healthy, column, 0, healthy.rows());
+    for (const Compared& window : windows)
+      metric.now += mean_of_rows(now, column, window.begin, window.begin + window.healthy->size()) /
+                    static_cast<double>(windows.size());
+    out.push_back(std::move(metric));
+  }
+  return out;
+}
+
+/// Share of each region, by name, in the time that regions were open.
+std::map<std::string, double> shares(const Series& series,
+                                     const std::vector<std::pair<size_t, size_t>>& rows) {
+  std::map<std::string, double> out;
+  double sum = 0;
+  for (const auto& [begin, end] : rows)
+    for (size_t row = begin; row < end; ++row)
+      for (const metric_trace::OpenRegion& each : series.open[row]) {
+        out[series.regions[each.region]] += each.open;
+        sum += each.open;
+      }
+  for (auto& [name, share] : out)
+    share /= sum;
+  return out;
+}
+
+std::vector<OddRegion> regions_of(const std::vector<Compared>& windows, const Series& healthy,
+                                  const Series& now) {
+  std::vector<std::pair<size_t, size_t>> rows;
+  for (const Compared& window : windows)
+    rows.emplace_back(window.begin, window.begin + window.healthy->size());
+  const auto before = shares(healthy, {{0, healthy.rows()}});
+  std::vector<OddRegion> out;
+  for (const auto& [name, share] : shares(now, rows)) {
+    const auto found = before.find(name);
+    out.push_back({.name = name, .share = share, .healthy = found == before.end() ? 0 : found->second});
+  }
+  std::ranges::stable_sort(out, [](auto& a, auto& b) { return a.lift() > b.lift(); });
+  out.resize(std::min(out.size(), kNamed));
+  return out;
+}
+
+void compare_loads(const HealthyWindows& model, const Series& healthy, const Series& now, Finding& finding) {
+  if (model.load().columns().empty()) return;
+  const size_t column = model.load().columns().front();
+  const double before = mean_of_rows(healthy, column, 0, healthy.rows());
+  if (before > 0) finding.load = mean_of_rows(now, column, 0, now.rows()) / before;
+  const Eigen::VectorXd loads = model.load().of(healthy);
+  std::vector<double> known;
+  for (const double load : loads)
+    if (std::isfinite(load)) known.push_back(load);
+  std::vector<double> present;
+  for (const double load : model.load().of(now))
+    if (std::isfinite(load)) present.push_back(load);
+  if (known.empty() || present.empty()) return;
+  const double median = median_of(present);
+  finding.foreign_load = median < quantile_of(known, 0.01) || median > quantile_of(known, 0.99);
+}
+
+}  // namespace
+
+Result<Finding> compare(const Series& healthy, const Series& raw_now) {
+  const Series now = metric_trace::with_columns(raw_now, healthy.names);
+  std::vector<HealthyWindows> models;
+  Status why(Code::kNotFound,
+             "not enough data because there are fewer than " + std::to_string(2 * kShortestWindow) + " rows");
+  if (now.rows() >= 2 * kShortestWindow)
+    for (const size_t size : sizes_for(now)) {
+      Result<HealthyWindows> model = HealthyWindows::learn(healthy, size);
+      if (model)
+        models.push_back(std::move(*model));
+      else
+        why = model.error();
+    }
+  std::vector<Compared> windows;
+  Finding out;
+  for (const HealthyWindows& model : models) {
+    const std::vector<size_t> begins =
+        metric_trace::window_begins(now.segments, model.size(), std::max<size_t>(model.size() / 2, 1));
+    const double above = model.reported_above(models.size() * begins.size());
+    const Eigen::VectorXd load = model.load().of(now);
+    for (const size_t begin : begins)
+      windows.push_back({.healthy = &model,
+                         .begin = begin,
+                         .deviations = model.deviations(now, load, begin),
+                         .reported_above = above});
+    out.windows += begins.size();
+    out.healthy_windows +=
+        metric_trace::window_begins(healthy.segments, model.size(), model.size() / 2).size();
+  }
+  if (models.empty()) return why;
+  if (windows.empty())
+    return Status(Code::kNotFound, "not enough data because no life of the process has " +
+                                       std::to_string(models.front().size()) + " rows");
+  std::ranges::stable_sort(windows, [](auto& a, auto& b) { return a.excess() > b.excess(); });
+  windows.resize(std::min(windows.size(), kNamed));
+  const Compared& oddest = windows.front();
+  out.source = now.source;
+  out.reported_above = oddest.reported_above;
+  out.distance = oddest.excess() * oddest.reported_above;
+  out.from_ns = now.t_ns[oddest.begin];
+  out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
+  out.metrics = metrics_of(windows, healthy, now);
+  out.regions = regions_of(windows, healthy, now);
+  compare_loads(*oddest.healthy, healthy, now, out);
+  return out;
+}
+
+Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Trace& now) {
+  Localisation out;
+  for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
+    const std::string& name = now.header.sources[i].name;
+    const auto before = metric_trace::find_source(healthy.header, name);
+    if (!before) {
+      out.not_judged.push_back({name, "not enough data because it is not in the healthy trace"});
+      continue;
+    }
+    Result<Finding> finding =
+        compare(metric_trace::series_of(healthy, *before), metric_trace::series_of(now, i));
+    if (!finding)
+      out.not_judged.push_back({name, finding.error().message()});
+    else
+      (finding->excess() > 1 ? out.odd : out.healthy).push_back(std::move(*finding));
+  }
+  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess() > b.excess(); };
+  std::ranges::stable_sort(out.odd, most_excessive);
+  std::ranges::stable_sort(out.healthy, most_excessive);
+  return out;
+}
+
+}  // namespace kintsugi::orion

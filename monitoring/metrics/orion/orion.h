@@ -1,0 +1,68 @@
+/// ORION (Laguna 2012, chapter 6): which metrics of which process are unlike a healthy time, and which regions of code were
+/// open meanwhile. The text compares raw correlations; what is changed, and why, says healthy_windows.h. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "monitoring/metrics/orion/healthy_windows.h"
+#include "monitoring/metrics/trace/series.h"
+
+namespace kintsugi::orion {
+
+struct OddMetric {
+  std::string name;
+  std::vector<std::string> aliases;  ///< metrics that always move with it
+  double score = 0;                  ///< mean square of its deviations in the windows that count
+  double healthy = 0, now = 0;       ///< its mean on the healthy trace and in those windows
+};
+
+struct OddRegion {
+  std::string name;
+  double share = 0;    ///< of all time that regions were open, in the windows that count
+  double healthy = 0;  ///< the same on the healthy trace
+  double lift() const { return share / std::max(healthy, 1e-3); }
+};
+
+/// What is unlike before in one process.
+struct Finding {
+  std::string source;
+  std::vector<OddMetric> metrics;  ///< the oddest first, at most kNamed
+  std::vector<OddRegion> regions;  ///< by lift, at most kNamed; empty: no region was recorded
+  double distance = 0;             ///< of the oddest window
+  double reported_above = 0;       ///< the same of healthy traces
+  size_t windows = 0, healthy_windows = 0;
+  int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
+  double load = 1;                 ///< now, divided by what it was on the healthy trace
+  bool foreign_load =
+      false;  ///< outside of what the healthy trace knows: relations may differ for that alone
+
+  /// How far above what healthy traces show; above 1: reported.
+  double excess() const { return distance / reported_above; }
+};
+inline constexpr size_t kNamed = 3;
+
+/// A process that cannot be judged.
+struct NotJudged {
+  std::string source;
+  std::string why;
+};
+
+struct Localisation {
+  std::vector<Finding> odd;      ///< the most excessive first
+  std::vector<Finding> healthy;  ///< what was judged and is within what healthy traces show
+  std::vector<NotJudged> not_judged;
+};
+
+/// Compares every process of `now` with itself in `healthy`. Windows of kSizes rows, or of a quarter of `now` if it is
+/// shorter; processes are matched by name.
+Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Trace& now);
+inline constexpr size_t kSizes[] = {60, 100, 150, 200};
+inline constexpr size_t kShortestWindow = 20;
+
+/// Compares one process. kNotFound: not enough data, and why.
+Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now);
+
+}  // namespace kintsugi::orion

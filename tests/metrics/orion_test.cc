@@ -1,0 +1,165 @@
+#include "monitoring/metrics/orion/orion.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "monitoring/metrics/orion/as_printed.h"
+#include "tests/metrics/trace_rig.h"
+
+namespace kintsugi::orion {
+namespace {
+
+using metric_trace::HealthyProcess;
+using metric_trace::PairVector;
+using metric_trace::Trace;
+
+PairVector of(const Eigen::MatrixXd& window) {
+  return metric_trace::correlations(window);
+}
+
+Eigen::MatrixXd columns(std::vector<std::vector<double>> values) {
+  Eigen::MatrixXd out(static_cast<Eigen::Index>(values.front().size()),
+                      static_cast<Eigen::Index>(values.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    out.col(static_cast<Eigen::Index>(i)) =
+        Eigen::Map<Eigen::VectorXd>(values[i].data(), static_cast<Eigen::Index>(values[i].size()));
+  return out;
+}
+
+TEST(OrionAsPrinted, TheNearestWindowAndItsPairsAreThoseOfTheWorkedExample) {
+  const std::vector<double> a{1, 2, 3, 4, 5}, b{2, 4, 6, 8, 10}, c{5, 4, 3, 2, 1}, e{1, 3, 2, 5, 4};
+  const PairVector n1 = of(columns({a, b, c, e}));
+  const PairVector n2 = of(columns({{2, 1, 4, 3, 5}, {3, 2, 5, 5, 7}, {4, 5, 2, 3, 1}, {1, 2, 4, 3, 5}}));
+  const PairVector failed = of(columns({a, b, {1, 1, 5, 1, 1}, e}));
+  EXPECT_NEAR(nearest(n1, {n2}).distance, 0.172994, 1e-5);
+  EXPECT_NEAR(nearest(failed, {n2}).distance, 1.505054, 1e-5);
+  const OddWindow odd = nearest(failed, {n2, n1});
+  EXPECT_NEAR(odd.distance, 1.483009, 1e-5);
+  ASSERT_EQ(odd.pairs.size(), 3U);
+  EXPECT_EQ(odd.pairs[0].first, 1U);  // a and c
+  EXPECT_EQ(odd.pairs[1].first, 3U);  // b and c
+  EXPECT_EQ(odd.pairs[2].first, 5U);  // c and e
+  EXPECT_NEAR(odd.pairs[2].second, 0.1993, 1e-4);
+}
+
+TEST(OrionAsPrinted, FeaturesOfARegionsWindowAreRuledByTheSum) {
+  const Features a = features_of(Eigen::Vector4d(4, 5, 6, 5)), b = features_of(Eigen::Vector4d(4, 5, 14, 13));
+  EXPECT_NEAR(a(1), 0.816497, 1e-6);
+  EXPECT_NEAR(b(1), 5.228129, 1e-6);
+  EXPECT_NEAR((a - b).norm(), 18.853713, 1e-6);
+}
+
+/// A process under a wandering load; `fault` changes its values from row `from` on.
+Trace recorded(uint64_t seed, size_t rows, double load,
+               const std::function<void(size_t, std::vector<double>&)>& fault = nullptr) {
+  HealthyProcess process(seed);
+  Trace trace = metric_trace::gauges(HealthyProcess::names(), rows, [&](size_t row) {
+    std::vector<double> values = process.next(load);
+    if (fault) fault(row, values);
+    return values;
+  });
+  trace.header.regions = {
+      {"chunkserver.read_chunk", 0}, {"chunkserver.append", 0}, {"repair_tree.child_sum", 0}};
+  for (auto& row : trace.rows)
+    row.open = {{0, 3}, {1, 1}, {2, 0.02F}};
+  return trace;
+}
+
+constexpr size_t kFds = 5, kSockets = 6, kCpu = 2;
+
+std::vector<std::string> named(const Localisation& found) {
+  std::vector<std::string> out;
+  for (const Finding& finding : found.odd)
+    for (const OddMetric& metric : finding.metrics)
+      out.push_back(metric.name);
+  return out;
+}
+
+TEST(Orion, ALeakIsNamedUnderTheSameLoadAndUnderAnother) {
+  for (const double load : {1.0, 0.6, 1.7}) {
+    const Trace now = recorded(2, 600, load, [](size_t row, std::vector<double>& values) {
+      values[kFds] += 0.05 * static_cast<double>(row);
+      values[kSockets] += 0.05 * static_cast<double>(row);
+    });
+    const Localisation found = localise(recorded(1, 3000, 1), now);
+    ASSERT_EQ(found.odd.size(), 1U) << load;
+    const std::vector<std::string> metrics = named(found);
+    EXPECT_NE(std::ranges::find(metrics, "num_fds"), metrics.end()) << load;
+    EXPECT_NE(std::ranges::find(metrics, "sockets"), metrics.end()) << load;
+    EXPECT_EQ(found.odd[0].source, "chunkserver-1");
+    EXPECT_NEAR(found.odd[0].load, load, 0.25);
+  }
+}
+
+TEST(Orion, AMetricThatLosesItsRelationsIsNamedThoughItsLevelStays) {
+  Draws draws(9);
+  const Trace now = recorded(3, 600, 1, [&](size_t, std::vector<double>& values) {
+    values[kCpu] = 30 + 1.8 * draws.normal();  // as before, but no longer because of the calls
+  });
+  const Localisation found = localise(recorded(1, 3000, 1), now);
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].metrics[0].name, "cpu");
+}
+
+TEST(Orion, HealthyTracesAreNotAccused) {
+  const Trace healthy = recorded(1, 3000, 1);
+  int accused = 0;
+  for (uint64_t seed = 100; seed < 140; ++seed)
+    accused += localise(healthy, recorded(seed, 600, 1)).odd.empty() ? 0 : 1;
+  EXPECT_LE(accused, 1);
+}
+
+TEST(Orion, MoreLoadAloneIsNotAnAccusation) {
+  const Trace healthy = recorded(1, 3000, 1);
+  int accused = 0;
+  for (uint64_t seed = 200; seed < 220; ++seed)
+    accused += localise(healthy, recorded(seed, 600, seed % 2 == 0 ? 1.5 : 0.7)).odd.empty() ? 0 : 1;
+  EXPECT_LE(accused, 1);
+}
+
+TEST(Orion, TheRegionThatIsOpenUnlikeBeforeLeadsThoughOthersAreOpenMore) {
+  Trace now = recorded(2, 600, 1, [](size_t row, std::vector<double>& values) {
+    values[kFds] += 0.1 * static_cast<double>(row);
+  });
+  for (auto& row : now.rows)
+    row.open = {{0, 3}, {1, 1}, {2, 0.8F}};
+  const Localisation found = localise(recorded(1, 3000, 1), now);
+  ASSERT_EQ(found.odd.size(), 1U);
+  ASSERT_FALSE(found.odd[0].regions.empty());
+  EXPECT_EQ(found.odd[0].regions[0].name, "repair_tree.child_sum");
+  EXPECT_GT(found.odd[0].regions[0].lift(), 10);
+}
+
+TEST(Orion, AMetricThatNeverMovedIsNamedWhenItDoes) {
+  const auto with_disks = [](Trace trace, double failed) {
+    trace.header.metrics.push_back({.name = "failed_disks", .kind = metric_trace::Kind::kGauge, .source = 0});
+    for (auto& row : trace.rows)
+      row.values.push_back(failed);
+    return trace;
+  };
+  const Localisation found =
+      localise(with_disks(recorded(1, 3000, 1), 0), with_disks(recorded(2, 600, 1), 1));
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].metrics[0].name, "failed_disks");
+}
+
+TEST(Orion, TooLittleDataIsSaidAndNobodyIsAccused) {
+  const Trace healthy = recorded(1, 3000, 1);
+  for (const auto& [before, now] :
+       {std::pair{healthy, recorded(2, 3, 1)}, std::pair{recorded(1, 30, 1), recorded(2, 600, 1)},
+        std::pair{metric_trace::gauges({"a", "b"}, 3000, [](size_t) { return std::vector<double>{1, 2}; }),
+                  recorded(2, 600, 1)}}) {
+    const Localisation found = localise(before, now);
+    EXPECT_TRUE(found.odd.empty());
+    ASSERT_EQ(found.not_judged.size(), 1U);
+    EXPECT_NE(found.not_judged[0].why.find("not enough data because"), std::string::npos)
+        << found.not_judged[0].why;
+  }
+  Trace other = healthy;
+  other.header.sources[0].name = "chunkserver-9";
+  EXPECT_EQ(localise(healthy, other).not_judged.size(), 1U);
+}
+
+}  // namespace
+}  // namespace kintsugi::orion
