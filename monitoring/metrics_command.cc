@@ -14,6 +14,7 @@
 
 #include "common/config/units.h"
 #include "monitoring/metrics/augury/augury.h"
+#include "monitoring/metrics/augury/running_out.h"
 #include "monitoring/metrics/orion/as_printed.h"
 #include "monitoring/metrics/orion/orion.h"
 #include "monitoring/metrics/trace/files.h"
@@ -191,12 +192,35 @@ Report by_augury(const Trace& healthy, const Trace& now) {
       });
 }
 
+/// Needs no healthy trace: what it is asked about is the whole of `now`.
+Report by_limits(const Trace&, const Trace& now) {
+  Report out;
+  for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
+    const Series series = metric_trace::series_of(now, i);
+    for (const augury::RunsOut& each : augury::running_out(series, augury::kHorizonSeconds)) {
+      out.odd = true;
+      out.lines.push_back(fmt::format(
+          "{} runs out of {} in {} (between {} and {}): {:.6g} of {:.6g}, {:+.3g} a second", series.source,
+          each.metric, time_left(each.exhaustion.seconds_left), time_left(each.exhaustion.soonest),
+          time_left(each.exhaustion.latest), each.now, each.limit, each.exhaustion.rate));
+      out.json.push_back({{"server", series.source},
+                          {"metric", each.metric},
+                          {"now", each.now},
+                          {"limit", each.limit},
+                          {"rate", each.exhaustion.rate},
+                          {"seconds_left", each.exhaustion.seconds_left},
+                          {"soonest", each.exhaustion.soonest}});
+      if (std::isfinite(each.exhaustion.latest)) out.json.back()["latest"] = each.exhaustion.latest;
+    }
+  }
+  return out;
+}
+
 using Method = Report (*)(const Trace&, const Trace&);
 constexpr std::pair<std::string_view, Method> kMethods[] = {
-    {"orion", by_orion},
-    {"orion-text", by_orion_text},
-    {"augury", by_augury<true>},
-    {"augury-observed", by_augury<false>},
+    {"orion", by_orion},          {"orion-text", by_orion_text},
+    {"augury", by_augury<false>}, {"augury-ahead", by_augury<true>},
+    {"limits", by_limits},
 };
 
 int usage() {

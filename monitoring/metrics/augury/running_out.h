@@ -1,0 +1,31 @@
+/// Which resources of a process run out, and when: every metric that has a limit, on two scales of time. Pure.
+///
+/// Unlike AUGURY it needs no training and no models, so a monitor can afford it for every process every minute, and an
+/// operator can check it by hand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "monitoring/metrics/augury/exhaustion.h"
+#include "monitoring/metrics/trace/series.h"
+
+namespace kintsugi::augury {
+
+struct RunsOut {
+  std::string metric;
+  double now = 0, limit = 0;
+  Exhaustion exhaustion;
+};
+
+/// The latest rows, and so many times as many before them. Both have to show the trend: what rises and falls with the
+/// load, or fills once after a start, does not do so for long.
+inline constexpr double kShortSeconds = 600, kLongSeconds = 1800;
+/// What grew by less than this share of its limit within the long stretch is left alone.
+inline constexpr double kLeastGrowth = 0.02;
+
+/// The soonest first. `scale`: how many times as fast as usual everything goes, for traces of a laboratory. Empty when the
+/// last life of the process is shorter than the long stretch.
+std::vector<RunsOut> running_out(const metric_trace::Series& series, double horizon_s, double scale = 1);
+
+}  // namespace kintsugi::augury

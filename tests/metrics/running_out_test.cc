@@ -1,0 +1,65 @@
+#include "monitoring/metrics/augury/running_out.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/metrics/trace_rig.h"
+
+namespace kintsugi::augury {
+namespace {
+
+using metric_trace::HealthyProcess;
+using metric_trace::Series;
+
+constexpr size_t kFds = 5;
+constexpr double kDay = 86400;
+
+Series recorded(uint64_t seed, size_t rows, const std::function<void(size_t, std::vector<double>&)>& fault) {
+  HealthyProcess process(seed);
+  metric_trace::Trace trace = metric_trace::gauges(HealthyProcess::names(), rows, [&](size_t row) {
+    // The load rises and falls twice an hour.
+    std::vector<double> values = process.next(1 + 0.5 * std::sin(static_cast<double>(row) / 286));
+    fault(row, values);
+    return values;
+  });
+  trace.header.metrics[kFds].limit = 1024;
+  return metric_trace::series_of(trace, 0);
+}
+
+TEST(RunningOut, ALeakIsToldWithItsTimeWhileTheLoadRisesAndFalls) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Series leaking = recorded(seed, 2400, [](size_t row, std::vector<double>& values) {
+      values[kFds] += 0.1 * static_cast<double>(row);
+    });
+    const std::vector<RunsOut> found = running_out(leaking, kDay);
+    ASSERT_EQ(found.size(), 1U) << seed;
+    EXPECT_EQ(found[0].metric, "num_fds");
+    EXPECT_NEAR(found[0].exhaustion.seconds_left, (1024 - 320) / 0.1, 1500) << seed;
+  }
+}
+
+TEST(RunningOut, WhatRisesAndFallsWithTheLoadDoesNotRunOut) {
+  for (uint64_t seed = 1; seed <= 50; ++seed)
+    for (const size_t rows : {2000, 2300, 2700, 3100})
+      EXPECT_TRUE(running_out(recorded(seed, rows, [](size_t, std::vector<double>&) {}), kDay).empty())
+          << seed;
+}
+
+TEST(RunningOut, WhatGrewOnceDoesNotRunOut) {
+  const Series filled = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
+    values[kFds] += std::min(300.0, 0.3 * static_cast<double>(row));
+  });
+  EXPECT_TRUE(running_out(filled, kDay).empty());
+}
+
+TEST(RunningOut, AShortLifeSaysNothing) {
+  const Series young = recorded(3, 900, [](size_t row, std::vector<double>& values) {
+    values[kFds] += 0.5 * static_cast<double>(row);
+  });
+  EXPECT_TRUE(running_out(young, kDay).empty());
+  EXPECT_TRUE(running_out(Series{}, kDay).empty());
+}
+
+}  // namespace
+}  // namespace kintsugi::augury
