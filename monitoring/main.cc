@@ -8,7 +8,7 @@
 #include "monitoring/analysis.h"
 #include "monitoring/daemon/http_pages.h"
 #include "monitoring/daemon/monitor.h"
-#include "monitoring/metrics_command.h"
+#include "monitoring/judge_command.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
 
@@ -79,13 +79,13 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Monitor
 int main(int argc, char** argv) {
   using namespace kintsugi;
   if (argc > 1 && std::strcmp(argv[1], "analyse") == 0) return monitoring::analyse({argv + 2, argv + argc});
-  if (argc > 1 && std::strcmp(argv[1], "metrics") == 0)
-    return monitoring::analyse_metrics({argv + 2, argv + argc});
+  if (argc > 1 && std::strcmp(argv[1], "judge") == 0)
+    return monitoring::judge_metrics({argv + 2, argv + argc});
   monitoring::MonitorOptions options;
   daemon::Settings settings(
       "kintsugi-monitor",
       "Says what in a cluster does not go on, where, and who waits for it. With the word analyse it "
-      "reads snapshots that it kept.",
+      "reads snapshots that it kept, with the word judge traces of metrics.",
       runtime::Endpoint{"127.0.0.1", 0});
   monitoring::add_settings(settings, options);
   return daemon::run(argc, argv, settings,

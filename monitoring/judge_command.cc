@@ -1,4 +1,4 @@
-#include "monitoring/metrics_command.h"
+#include "monitoring/judge_command.h"
 
 #include <algorithm>
 #include <charconv>
@@ -229,8 +229,8 @@ int usage() {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   std::fprintf(
       stderr,
-      "usage: kintsugi-monitor metrics [--method NAME] [--json] (--healthy TRACE | --since DURATION) TRACE\n"
-      "       kintsugi-monitor metrics --export FILE TRACE\n"
+      "usage: kintsugi-monitor judge [--method NAME] [--json] (--healthy TRACE | --since DURATION) TRACE\n"
+      "       kintsugi-monitor judge --cut FILE TRACE\n"
       "TRACE: a file, a table (.csv) or a monitor's directory, with @FROM..TO for a part (seconds since "
       "1970)\n"
       "methods: %s\n",
@@ -253,7 +253,7 @@ bool parse(const std::vector<std::string>& words, Arguments& out) {
       out.method = value();
     } else if (words[i] == "--healthy") {
       out.healthy = value();
-    } else if (words[i] == "--export") {
+    } else if (words[i] == "--cut") {
       out.to_file = value();
     } else if (words[i] == "--since") {
       const auto since = parse_duration(value());
@@ -308,7 +308,7 @@ Trace split(Trace& trace, Duration since) {
 
 }  // namespace
 
-int analyse_metrics(const std::vector<std::string>& words) {
+int judge_metrics(const std::vector<std::string>& words) {
   Arguments arguments;
   if (!parse(words, arguments)) return usage();
   const auto* method =
