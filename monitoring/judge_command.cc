@@ -256,7 +256,7 @@ bool parse(const std::vector<std::string>& words, Arguments& out) {
     } else if (words[i] == "--cut") {
       out.to_file = value();
     } else if (words[i] == "--since") {
-      const auto since = parse_duration(value());
+      const auto since = config::parse_duration(value());
       if (!since) return false;
       out.since = *since;
     } else if (words[i].starts_with("--") || !out.trace.empty()) {

@@ -31,10 +31,12 @@ std::string state_text(const proto::ServerState& server) {
     state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
   if (const double ahead = server.clock_difference_seconds(); std::abs(ahead) >= kClockShown)
     state += fmt::format(", its clock is {:.0f} s {}", std::abs(ahead), ahead > 0 ? "ahead" : "behind");
-  if (server.has_slow())
-    state += fmt::format(", avoided: {} {:.1f} times slower",
-                         server.slow().part() == proto::SlowServer::DISK ? "disk" : "link",
-                         server.slow().factor());
+  if (server.has_slow()) {
+    const proto::SlowServer& slow = server.slow();
+    state += fmt::format(", avoided: {} {}", slow.part() == proto::SlowServer::DISK ? "disk" : "link",
+                         slow.factor() > 0 ? fmt::format("{:.1f} times slower", slow.factor())
+                                           : fmt::format("out of order (alarm {})", slow.alarm()));
+  }
   return state;
 }
 

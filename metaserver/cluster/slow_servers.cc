@@ -1,11 +1,30 @@
 #include "metaserver/cluster/slow_servers.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "common/log/log.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+/// What works, but slowly, comes after what does not work at all.
+double badness(const proto::SlowServer& slow) {
+  return slow.factor() > 0 ? slow.factor() : std::numeric_limits<double>::infinity();
+}
+
+std::string reason(const proto::SlowServer& slow) {
+  const char* part = slow.part() == proto::SlowServer::DISK ? "disk" : "link";
+  return slow.factor() > 0
+             ? fmt::format("{} {} is {:.1f} times slower than those of others", part, slow.name(),
+                           slow.factor())
+             : fmt::format("{} {} does not work as it should (alarm {})", part, slow.name(), slow.alarm());
+}
+
+}  // namespace
 
 void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServer>& slow) {
   std::map<ServerId, proto::SlowServer> told;
@@ -13,22 +32,19 @@ void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServe
     const ServerId id{one.server_id()};
     if (servers_.is_dead(id)) continue;
     proto::SlowServer& worst = told[id];
-    if (worst.server_id() == 0 || one.factor() > worst.factor()) worst = one;
+    if (worst.server_id() == 0 || badness(one) > badness(worst)) worst = one;
   }
   // Those that are avoided already stay: two that are about as slow would take turns otherwise.
   std::vector<std::tuple<bool, double, ServerId>> order;
   for (const auto& [id, one] : told)
-    order.emplace_back(contains(id), one.factor(), id);
+    order.emplace_back(contains(id), badness(one), id);
   std::ranges::sort(order, std::greater<>());
   const size_t most = std::min(kMost, servers_.servers().size() / kOneOf);
   for (size_t i = most; i < order.size(); ++i)
     told.erase(std::get<ServerId>(order[i]));
 
   for (const auto& [id, one] : told)
-    if (!contains(id))
-      log::warning("server {} is avoided: {} {} is {:.1f} times slower than those of others",
-                   servers_.name_of(id), one.part() == proto::SlowServer::DISK ? "disk" : "link", one.name(),
-                   one.factor());
+    if (!contains(id)) log::warning("server {} is avoided: {}", servers_.name_of(id), reason(one));
   for (const auto& [id, one] : slow_)
     if (believed() && !told.contains(id)) log::info("server {} is no longer avoided", servers_.name_of(id));
   slow_ = std::move(told);

@@ -1,31 +1,45 @@
 #include "monitoring/daemon/slow_servers.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace kintsugi::monitoring {
 namespace {
 
 constexpr size_t kMostTold = 256;
 
+/// What of the verdict's server others had better avoid.
+std::optional<proto::SlowServer::Part> part_to_avoid(const proto::Verdict& verdict) {
+  switch (verdict.kind()) {
+    case proto::Verdict::DEVICE: return proto::SlowServer::DISK;
+    case proto::Verdict::PAUSES:
+      return verdict.device().empty() ? proto::SlowServer::LINK : proto::SlowServer::DISK;
+    case proto::Verdict::SLOW:
+      if (verdict.factor() > 1 && verdict.servers_waiting_size() > 0) return proto::SlowServer::LINK;
+      return {};
+    case proto::Verdict::ERRORS:
+    case proto::Verdict::LOSSES:
+    case proto::Verdict::UNREACHED: return proto::SlowServer::LINK;
+    default: return {};
+  }
+}
+
+/// What works, but slowly, comes after what does not work at all.
+double badness(const proto::SlowServer& slow) {
+  return slow.factor() > 0 ? slow.factor() : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
                                              std::span<const model::ServerLife> servers) {
-  // A disk that does not answer at all has no factor: whoever waits for it finds out by itself.
-  if (verdict.factor() <= 1) return {};
+  const std::optional<proto::SlowServer::Part> part = part_to_avoid(verdict);
+  const auto known = std::ranges::find(servers, verdict.server_id(), &model::ServerLife::server_id);
+  if (!part || verdict.server_id() == 0 || known == servers.end()) return {};
   proto::SlowServer slow;
-  if (verdict.kind() == proto::Verdict::DEVICE) {
-    slow.set_server_id(verdict.server_id());
-    slow.set_part(proto::SlowServer::DISK);
-    slow.set_name(verdict.device());
-  } else if ((verdict.kind() == proto::Verdict::SLOW && verdict.servers_waiting_size() > 0) ||
-             (verdict.kind() == proto::Verdict::PAUSES && verdict.device().empty()) ||
-             verdict.kind() == proto::Verdict::ERRORS) {
-    slow.set_server_id(verdict.server_id());
-    slow.set_part(proto::SlowServer::LINK);
-  }
-  const auto known = std::ranges::find(servers, slow.server_id(), &model::ServerLife::server_id);
-  if (slow.server_id() == 0 || known == servers.end()) return {};
+  slow.set_server_id(verdict.server_id());
+  slow.set_part(*part);
+  if (*part == proto::SlowServer::DISK) slow.set_name(verdict.device());
   slow.set_factor(verdict.factor());
   slow.set_since_ms(verdict.since_ns() / 1'000'000);
   slow.set_alarm(verdict.id());
@@ -37,7 +51,7 @@ std::vector<proto::SlowServer> slow_servers(std::span<const proto::Verdict> verd
   std::vector<proto::SlowServer> slow;
   for (const proto::Verdict& verdict : verdicts)
     if (const auto one = slow_server(verdict, servers)) slow.push_back(*one);
-  std::ranges::stable_sort(slow, std::greater<>(), &proto::SlowServer::factor);
+  std::ranges::stable_sort(slow, std::greater<>(), badness);
   if (slow.size() > kMostTold) slow.resize(kMostTold);
   return slow;
 }

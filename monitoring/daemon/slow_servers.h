@@ -10,13 +10,14 @@
 
 namespace kintsugi::monitoring {
 
-/// The chunkserver that a verdict is about, when that says that a disk of it is slow, or that most of those who call
-/// it find it slow (SLOW, with `servers_waiting`), or that it stands still again and again. None: the verdict is about something else. That holds for a single
-/// slow link, too: which of its two ends is to be avoided nobody knows.
+/// The chunkserver that a verdict is about, when others had better avoid it: a disk of it is slow, hangs or stands still
+/// again and again; it does so itself; most of those who call it find it slow (SLOW, with `servers_waiting`); or it answers
+/// errors, loses packets, or cannot be reached. Its factor is 0 when it does not work at all. None: the verdict is about
+/// something else. That holds for a single slow link, too: which of its two ends is to be avoided nobody knows.
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
                                              std::span<const model::ServerLife> servers);
 
-/// The slow servers of all verdicts, the slowest first.
+/// The servers of all verdicts that are to be avoided, the worst first.
 std::vector<proto::SlowServer> slow_servers(std::span<const proto::Verdict> verdicts,
                                             std::span<const model::ServerLife> servers);
 

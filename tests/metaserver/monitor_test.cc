@@ -138,6 +138,11 @@ TEST_F(SlowServersTest, AreNeverMoreThanAFifth) {
   EXPECT_EQ(gone_around(), (std::set<int>{0, 8}));
 }
 
+TEST_F(SlowServersTest, OneThatDoesNotWorkAtAllComesBeforeTheSlowest) {
+  KINTSUGI_ASSERT_OK(finds_slow({{1, 5.0}, {2, 4.0}, {3, 0.0}}));
+  EXPECT_EQ(gone_around(), (std::set<int>{1, 3}));
+}
+
 TEST_F(SlowServersTest, NobodyBelievesAReplacedMonitorOrOneThatNamesStrangers) {
   KINTSUGI_ASSERT_OK(finds_slow({{3, 2.5}}, 1));
   KINTSUGI_ASSERT_OK(finds_slow({{4, 2.5}}, 2));

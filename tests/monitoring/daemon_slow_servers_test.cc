@@ -35,9 +35,28 @@ TEST(SlowServers, AreThoseWithASlowDiskAndThoseThatMostFindSlow) {
   EXPECT_EQ(links->part(), proto::SlowServer::LINK);
 }
 
+TEST(SlowServers, AreThoseThatDoNotWorkAtAll) {
+  for (const auto& [kind, on_disk] : {std::pair{proto::Verdict::DEVICE, true},
+                                      {proto::Verdict::PAUSES, true},
+                                      {proto::Verdict::LOSSES, false},
+                                      {proto::Verdict::UNREACHED, false},
+                                      {proto::Verdict::ERRORS, false}}) {
+    const auto slow = slow_server(verdict(kind, 0, 11), kServers);
+    ASSERT_TRUE(slow) << kind;
+    EXPECT_EQ(slow->part(), on_disk ? proto::SlowServer::DISK : proto::SlowServer::LINK) << kind;
+    EXPECT_EQ(slow->name(), on_disk ? "sdb" : "") << kind;
+  }
+}
+
+TEST(SlowServers, ThatDoNotWorkAtAllComeBeforeTheSlowest) {
+  const auto slow = slow_servers(
+      std::vector{verdict(proto::Verdict::DEVICE, 90, 11), verdict(proto::Verdict::UNREACHED, 0, 12)},
+      kServers);
+  ASSERT_EQ(slow.size(), 2u);
+  EXPECT_EQ(slow[0].server_id(), 12u);
+}
+
 TEST(SlowServers, AreNobodyElse) {
-  EXPECT_FALSE(slow_server(verdict(proto::Verdict::DEVICE, 0, 11), kServers))
-      << "a disk that hangs is waited for by nobody for long";
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::DEVICE, 3, 99), kServers)) << "no chunkserver";
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::LINK, 3, 11, "10.0.0.2:7000"), kServers))
       << "one link: which end?";
