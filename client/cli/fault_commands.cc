@@ -110,7 +110,7 @@ std::vector<Command> fault_commands() {
             .options = {where,
                         {"POINT", &a->point, "The place: disk-read, own-sum, ...", kRequired},
                         {"ACTION", &a->action,
-                         "hang, delay, error, corrupt, drop, repeat, cpu-loop, memory-walk or leak",
+                         "hang, delay, error, corrupt, drop, repeat, cpu-loop, memory-walk, leak or leak-socket",
                          kRequired},
                         {"--detail", &a->detail, "Only where the path, chunk or method contains this text"},
                         {"--skip", &a->skip, "How often the place is passed before the fault acts"},

@@ -56,6 +56,17 @@ Advice advice_on_client(const Verdict& verdict, const std::string& who, const st
           "Look at that application, the servers are not to blame"};
 }
 
+Advice advice_on_end(const Verdict& verdict, const std::string& who) {
+  const Forecast& forecast = verdict.forecast();
+  const std::string resource = printable(verdict.region());
+  if (forecast.limit() == 0)  // room that is left
+    return {fmt::format("{} will have no {} left", who, resource),
+            "Add disks or servers, or remove files (`kintsugi df`)"};
+  return {fmt::format("{} will use up its {} ({:.0f} of {:.0f} now)", who, resource, forecast.now(),
+                      forecast.limit()),
+          fmt::format("Raise that limit, or restart {} at a quiet time, before", who)};
+}
+
 Advice advice_on(const Verdict& verdict) {
   const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
   const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
@@ -113,6 +124,7 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::CLOCK:
       return {"the wall clock of " + who + " jumped, or is wrong",
               "Check the time service (NTP) of its machine"};
+    case Verdict::RUNS_OUT: return advice_on_end(verdict, who);
     default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
   }
 }
@@ -127,6 +139,8 @@ std::string effect_of(const Verdict& verdict) {
     return verdict.kind() == Verdict::CLIENT ? "only its own operations wait"
                                              : "operations continue without it";
   if (verdict.gone_around()) return "reads, placements and repairs avoid it";
+  if (verdict.kind() == Verdict::RUNS_OUT)
+    return "nothing fails yet, in " + time_left(verdict.forecast()) + " it does";
   if (verdict.waiters() == 0) return "no operation waits for it now";
   const int operations = verdict.operations_size();
   if (operations == 0) return "others wait for it";

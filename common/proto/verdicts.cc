@@ -101,6 +101,7 @@ std::string what(const Verdict& verdict) {
     case Verdict::LOSSES: return "some of the packets are lost";
     case Verdict::ERRORS: return "answers most " + region + " requests with an error";
     case Verdict::CLOCK: return "wrong wall clock";
+    case Verdict::RUNS_OUT: return fmt::format("runs out of {} in {}", region, time_left(verdict.forecast()));
     case Verdict::CLIENT: return region.empty() ? "does not report and answers nobody" : region;
     default: return region;
   }
@@ -111,6 +112,15 @@ Document document(const Room& room) {
           {"free_inodes", room.free_inodes()},     {"needed_bytes", room.needed_bytes()},
           {"needed_inodes", room.needed_inodes()}, {"servers", room.servers()},
           {"full_servers", room.full_servers()}};
+}
+
+Document document(const Forecast& forecast) {
+  return {{"now", forecast.now()},
+          {"limit", forecast.limit()},
+          {"rate_per_s", forecast.rate_per_s()},
+          {"seconds_left", forecast.seconds_left()},
+          {"soonest_s", forecast.soonest_s()},
+          {"latest_s", forecast.latest_s() > 0 ? Document(forecast.latest_s()) : Document()}};
 }
 
 Document document(const ChainLink& link) {
@@ -186,6 +196,7 @@ Document document(const Verdict& verdict) {
                      {"cleared_unix_s", static_cast<double>(verdict.cleared_wall_ns()) / 1e9},
                      {"line_of_text", describe(verdict)}};
   if (verdict.has_room()) result["room"] = document(verdict.room());
+  if (verdict.has_forecast()) result["forecast"] = document(verdict.forecast());
   return result;
 }
 
@@ -195,11 +206,19 @@ std::string text(const Document& document, int indent) {
 
 }  // namespace
 
+std::string time_left(const Forecast& forecast) {
+  const double seconds = std::max(forecast.seconds_left(), 0.0);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86'400);
+}
+
 std::string_view kind_name(Verdict::Kind kind) {
   constexpr std::array<std::string_view, 20> kNames = {
-      "stuck",  "running",   "silent",    "not served", "device", "link",      "deadlock",
-      "client", "slow",      "behaviour", "resource",   "host",   "messages",  "full",
-      "pauses", "unreached", "losses",    "errors",     "clock",  "unanswered"};
+      "stuck",  "running",   "silent",    "not served", "device", "link",       "deadlock",
+      "client", "slow",      "behaviour", "resource",   "host",   "messages",   "full",
+      "pauses", "unreached", "losses",    "errors",     "clock",  "unanswered", "runs out"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
@@ -16,7 +19,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(FaultPoint::kCount)> 
     "disk-write",   "disk-sync",    "store-commit", "own-sum", "forward-sum", "rebuild",
     "start-repair", "heartbeat",    "wake",         "release", "complete",    "deadlock"};
 constexpr std::array<std::string_view, static_cast<size_t>(FaultAction::kCount)> kActions{
-    "hang", "delay", "error", "corrupt", "drop", "repeat", "cpu-loop", "memory-walk", "leak"};
+    "hang", "delay", "error", "corrupt", "drop", "repeat", "cpu-loop", "memory-walk", "leak", "leak-socket"};
 
 template <class Enum, size_t kSize>
 Result<Enum> find(const std::array<std::string_view, kSize>& names, std::string_view name,
@@ -179,6 +182,10 @@ asio::awaitable<FaultOutcome> FaultPoints::happen(uint64_t number, Fault fault) 
     case FaultAction::kLeak:
       leaked_.push_back(std::make_unique<char[]>(fault.bytes));  // zeroed, so it takes memory
       break;
+    case FaultAction::kLeakSocket:
+      if (const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); socket >= 0)
+        leaked_sockets_.push_back(socket);
+      break;
     case FaultAction::kCount: break;
   }
   co_return outcome;
@@ -203,6 +210,9 @@ Status FaultPoints::remove(uint64_t number) {
 void FaultPoints::clear() {
   faults_.clear();
   leaked_.clear();
+  for (const int socket : leaked_sockets_)
+    ::close(socket);
+  leaked_sockets_.clear();
   while (!lost_.empty())
     make_up(lost_.begin());
   changed_.notify_all();

@@ -60,6 +60,7 @@ enum class FaultAction : uint8_t {
   kCpuLoop,     ///< the thread runs in a circle for `delay`
   kMemoryWalk,  ///< another thread writes to `bytes` of memory, at random, for `delay`
   kLeak,        ///< `bytes` are allocated and never given back, each time
+  kLeakSocket,  ///< a socket is opened and never closed, each time
   kCount
 };
 
@@ -164,6 +165,7 @@ class FaultPoints {
   std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)> passes_{};
   std::map<std::pair<FaultPoint, std::string>, uint64_t, std::less<>> methods_;
   std::vector<std::unique_ptr<char[]>> leaked_;
+  std::vector<int> leaked_sockets_;
   std::list<Lost> lost_;
   uint64_t next_ = 1;
   Event changed_;

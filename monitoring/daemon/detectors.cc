@@ -2,6 +2,7 @@
 
 #include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/behaviour_detector.h"
+#include "monitoring/daemon/foresight.h"
 #include "monitoring/daemon/gray_detector.h"
 #include "monitoring/daemon/room_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
@@ -29,7 +30,7 @@ class ProgressDetector final : public Detector {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour) {
+std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour, const Foresight* foresight) {
   std::vector<std::unique_ptr<Detector>> detectors;
   detectors.push_back(std::make_unique<ProgressDetector>());
   detectors.push_back(std::make_unique<AbsenceDetector>());
@@ -40,6 +41,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour) {
   detectors.push_back(std::make_unique<ComplaintDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
   detectors.push_back(std::make_unique<WindowDetector>());
+  if (foresight != nullptr) detectors.push_back(std::make_unique<ForesightDetector>(*foresight));
   if (behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }

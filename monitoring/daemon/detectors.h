@@ -8,7 +8,9 @@
 
 namespace kintsugi::monitoring {
 
-/// `behaviour`: executions against what their inputs say, too.
-std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour);
+class Foresight;
+
+/// `behaviour`: executions against what their inputs say, too. `foresight`: what it foretells, too; null: nothing is.
+std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour, const Foresight* foresight = nullptr);
 
 }  // namespace kintsugi::monitoring

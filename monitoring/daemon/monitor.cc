@@ -16,8 +16,8 @@ namespace {
 constexpr Duration kLongAgo = std::chrono::hours(1);
 
 std::vector<std::unique_ptr<Detector>> or_default(std::vector<std::unique_ptr<Detector>> detectors,
-                                                  bool behaviour) {
-  return detectors.empty() ? make_detectors(behaviour) : std::move(detectors);
+                                                  const MonitorOptions& options) {
+  return detectors.empty() ? make_detectors(options.behaviour, options.foresight) : std::move(detectors);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
                  std::vector<std::unique_ptr<Detector>> detectors)
     : runtime_(runtime),
       options_(std::move(options)),
-      detectors_(or_default(std::move(detectors), options_.behaviour)),
+      detectors_(or_default(std::move(detectors), options_)),
       id_(runtime.random.next() | 1),
       server_(runtime, secret, options_.recorder),
       client_(runtime, secret),

@@ -17,8 +17,10 @@ std::optional<proto::SlowServer::Part> part_to_avoid(const proto::Verdict& verdi
     case proto::Verdict::SLOW:
       if (verdict.factor() > 1 && verdict.servers_waiting_size() > 0) return proto::SlowServer::LINK;
       return {};
-    case proto::Verdict::ERRORS:
     case proto::Verdict::LOSSES:
+      if (verdict.peer().empty()) return proto::SlowServer::LINK;
+      return {};
+    case proto::Verdict::ERRORS:
     case proto::Verdict::UNREACHED: return proto::SlowServer::LINK;
     default: return {};
   }

@@ -3,6 +3,7 @@
 
 #include "monitoring/metrics/augury/as_printed.h"
 #include "monitoring/metrics/augury/augury.h"
+#include "monitoring/metrics/orion/as_printed.h"
 #include "monitoring/metrics/orion/orion.h"
 #include "tests/metrics/trace_rig.h"
 

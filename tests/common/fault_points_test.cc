@@ -1,6 +1,7 @@
 // Faults on purpose: as places in the code meet them, and as the operator of a test sets them.
 #include "common/runtime/fault_points.h"
 
+#include <filesystem>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -197,6 +198,21 @@ TEST_F(FaultPointsTest, ALoopKeepsTheThreadAndAWalkAndALeakDoNot) {
     EXPECT_TRUE(pass(FaultPoint::kDiskWrite).status.ok());
   }
   EXPECT_EQ(kept_busy, 12s);
+}
+
+size_t open_descriptors() {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+TEST_F(FaultPointsTest, ALeakedSocketStaysOpenUntilTheFaultsAreCleared) {
+  const size_t before = open_descriptors();
+  ASSERT_TRUE(faults.set({.point = FaultPoint::kServeCall, .action = FaultAction::kLeakSocket, .times = 3}));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(pass(FaultPoint::kServeCall).status.ok());
+  EXPECT_EQ(open_descriptors(), before + 3);
+  faults.clear();
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(FaultPointsTest, SkipTimesAndDetailChooseThePasses) {

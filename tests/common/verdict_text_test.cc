@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/proto/measured_rates.h"
+#include "common/proto/verdict_advice.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::proto {
@@ -91,6 +92,24 @@ TEST(VerdictText, EachKindHasWordsOfItsOwn) {
             "server 4: answers to others is 3.2 times slower, for 30 s; likely");
   EXPECT_EQ(line(Verdict::RESOURCE, [](Verdict& v) { v.set_factor(2); }),
             "server 4: has too little processor or memory for itself, and computes 2.0 times slower; likely");
+}
+
+TEST(VerdictText, AForecastSaysWhatEndsAndWhen) {
+  Verdict verdict = of_kind(Verdict::RUNS_OUT, "chunkserver-3");
+  verdict.set_region("num_fds");
+  verdict.mutable_forecast()->set_now(871);
+  verdict.mutable_forecast()->set_limit(1024);
+  verdict.mutable_forecast()->set_rate_per_s(0.18);
+  verdict.mutable_forecast()->set_seconds_left(850);
+  EXPECT_EQ(describe(verdict), "chunkserver-3: runs out of num_fds in 14 min; likely");
+  EXPECT_EQ(advise(verdict),
+            "chunkserver-3 will use up its num_fds (871 of 1024 now); nothing fails yet, in 14 min it does. "
+            "Raise that "
+            "limit, or restart chunkserver-3 at a quiet time, before.");
+  const Json json = Json::parse(to_json(verdict));
+  EXPECT_EQ(json["kind"], "runs out");
+  EXPECT_EQ(json["forecast"]["limit"], 1024);
+  EXPECT_TRUE(json["forecast"]["latest_s"].is_null()) << "perhaps it never ends";
 }
 
 TEST(VerdictText, WhoTakesMoreOfSomethingIsNotWhoLacksIt) {

@@ -60,6 +60,8 @@ TEST(SlowServers, AreNobodyElse) {
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::DEVICE, 3, 99), kServers)) << "no chunkserver";
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::LINK, 3, 11, "10.0.0.2:7000"), kServers))
       << "one link: which end?";
+  EXPECT_FALSE(slow_server(verdict(proto::Verdict::LOSSES, 0, 11, "10.0.0.2:7000"), kServers))
+      << "one link that loses packets: which end?";
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::SLOW, 3, 11), kServers))
       << "a process, not its disk or links";
   proto::Verdict of_nobody = verdict(proto::Verdict::SLOW, 3, 99);

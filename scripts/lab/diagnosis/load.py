@@ -22,7 +22,8 @@ class Load:
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.mount = self.directory / "mnt"
-        self.threads = [threading.Thread(target=self.repeat, args=(work, pause * pace)) for work, pause in
+        self.pace = pace
+        self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
                         [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4), (self.shared, 1.0)]]
 
     def start(self):
@@ -60,7 +61,7 @@ class Load:
                 self.done += 1
             except (subprocess.SubprocessError, ValueError, KeyError):
                 self.failed += 1  # what a fault does to a client is no matter here
-            time.sleep(pause)
+            time.sleep(pause * self.pace)
 
     def transfer(self, name):
         self.run("put", self.directory / "big", f"/{name}", "--replace")

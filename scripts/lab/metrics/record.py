@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Records what metrics do in a cluster, healthy and with faults that take resources little by little; analyse.py judges detectors by it.
+"""Records what metrics do in a cluster, healthy and with resources that leak; judge.py judges the detectors by it.
 
-    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--minutes 10] [--runs 20] [--bin build/test/bin] [--dir DIRECTORY]
+    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--bin build/test/bin] [--dir DIRECTORY]
 
-A cluster of ten chunkservers and its monitor is used by clients whose pace rises and falls. First the healthy time is recorded, then one fault after the
-other: which, where, when and how fast is drawn by seed and number and written to runs.jsonl before the run begins. A fault lasts until a limit is reached
-or the run ends; then its server is restarted, so that nothing of it is left. The detectors see the monitor's trace alone (copied to OUT/trace), and judge.py
-sees the runs. A later call goes on after the last run. Needs root (a network of its own).
+A cluster of ten chunkservers and its monitor is used by clients whose pace rises and falls. First the healthy time is recorded, and some of it is kept for
+calibration; then one fault after the other: which, where, when and how fast is drawn by seed and number and written to runs.jsonl before the run begins.
+A fault lasts until its limit is reached or the run ends; then its server is restarted, so that nothing of it is left. Some runs have no fault, and half
+have another load than the healthy time. The detectors see the monitor's trace alone (copied to OUT/trace). A later call goes on after the last run. It
+needs root (a network of its own) and a build with fault points. 250 ms stand for the text's 5 s: everything is 20 times as fast.
 """
 
 import argparse
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
@@ -27,16 +29,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "diagnosis"
 from load import Load  # noqa: E402
 from watched import Watched, enter_own_network  # noqa: E402
 
-SERVERS = 10
-SAMPLES_A_SECOND = 4  # 250 ms stand for the text's 5 s: everything is 20 times as fast
-# Points that every load passes often at a chunkserver, and which of its metrics and regions a right answer names.
-POINTS = {"serve-stream": "chunkserver.", "disk-write": "chunkserver.", "serve-call": "chunkserver."}
-KINDS = {
-    "sockets": {"action": "leak-socket", "metrics": ["num_fds", "sockets_inuse", "process_open_fds", "rpc_connections"]},
-    "memory": {"action": "leak", "metrics": ["rss", "RssAnon", "VmData", "vsize", "process_resident_memory_bytes", "minflt"]},
-    "delay": {"action": "delay", "metrics": []},
-}
-FEW, MANY = 60, 720  # samples from the beginning of a leak to its failure, drawn log-uniformly
+SERVERS, INTERVAL = 10, 0.25
+POINTS = ["serve-stream", "disk-write"]  # every load passes them often at a chunkserver
+FEW, MANY = 60, 720  # samples from the beginning of a leak to its end, drawn log-uniformly
+MEMORY = 400 << 20  # bytes that a leak of memory takes until it counts as a failure
+HEALTHY_RUN = 100.0  # seconds of a run without a fault
+PACE = 2.0
 
 
 class Breathing:
@@ -44,16 +42,18 @@ class Breathing:
 
     def __init__(self, load, seed):
         self.load, self.rng, self.stopping = load, random.Random(f"pace {seed}"), threading.Event()
-        self.thread = threading.Thread(target=self.run)
         self.factor = 1.0
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
 
     def run(self):
         while not self.stopping.is_set():
-            shape, length, high = self.rng.choice(["ramp", "step", "bursts"]), self.rng.uniform(40, 90), self.rng.uniform(0.5, 3)
+            shape, length, high = self.rng.choice(["ramp", "step", "bursts"]), self.rng.uniform(30, 70), self.rng.uniform(0.5, 3)
             began = time.time()
             while time.time() - began < length and not self.stopping.is_set():
                 share = (time.time() - began) / length
-                self.load.pace = self.factor * {"ramp": 0.5 + (high - 0.5) * share, "step": high, "bursts": 0.4 if self.rng.random() < 0.2 else 3}[shape]
+                rest = {"ramp": 0.5 + (high - 0.5) * share, "step": high, "bursts": 0.4 if self.rng.random() < 0.2 else 3}[shape]
+                self.load.pace = PACE * rest / self.factor
                 time.sleep(2)
 
     def stop(self):
@@ -63,7 +63,108 @@ class Breathing:
 
 def draw(seed, number):
     rng = random.Random(f"{seed} {number}")
-    kind = rng.choice(list(KINDS))
-    return {"seed": seed, "number": number, "kind": kind, "server": f"chunkserver-{rng.randrange(1, SERVERS + 1)}", "point": rng.choice(list(POINTS)),
-            "before_s": round(rng.uniform(30, 50), 1), "until_failure_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) / SAMPLES_A_SECOND, 1),
-            "load": rng.choice([0.5, 1, 1, 2]), "metrics": KINDS[kind]["metrics"], "regions": [POINTS["serve-call"]]}
+    return {"seed": seed, "number": number, "kind": rng.choice(["sockets", "sockets", "memory", "none"]), "server": f"chunkserver-{rng.randrange(1, SERVERS + 1)}",
+            "point": rng.choice(POINTS), "before_s": round(rng.uniform(30, 45), 1),
+            "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid):
+    return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def passes_a_second(cluster, run):
+    """How often the point is passed under the present load: a fault that never happens counts it."""
+    cluster.output("fault", "set", run["server"], run["point"], "delay", "--skip", 10 ** 12)
+    time.sleep(8)
+    count = sum(fault["passed"] for fault in json.loads(cluster.output("fault", "list", run["server"], "--json"))["faults"])
+    cluster.output("fault", "clear", run["server"])
+    return max(count / 8, 0.2)
+
+
+def leak(cluster, run):
+    """Begins it so that it ends in about the time that was drawn; returns what says whether its limit is reached."""
+    pid, rate = cluster.pid(run["server"]), passes_a_second(cluster, run)
+    if run["kind"] == "sockets":
+        limit = int(open_files(pid) + max(rate * run["until_end_s"], 40))
+        subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={limit}:{limit}"], check=True)
+        cluster.output("fault", "set", run["server"], run["point"], "leak-socket", "--times", 0)
+        return lambda: open_files(pid) >= limit - 1
+    began = resident(pid)
+    cluster.output("fault", "set", run["server"], run["point"], "leak", "--times", 0, "--bytes", max(int(MEMORY / (rate * run["until_end_s"])), 4096))
+    return lambda: resident(pid) >= began + MEMORY
+
+
+def record_run(cluster, run, journal):
+    run["began"] = time.time()
+    time.sleep(run["before_s"])
+    failed, reached = None, None
+    if run["kind"] != "none":
+        reached = leak(cluster, run)
+    run["fault_began"] = time.time()
+    longest = HEALTHY_RUN if reached is None else 2.5 * run["until_end_s"] + 20
+    while time.time() - run["fault_began"] < longest and failed is None:
+        time.sleep(INTERVAL)
+        if reached is not None and reached():
+            failed = time.time()
+    run.update(failed=failed, ended=time.time())
+    with open(journal, "a", encoding="utf-8") as out:
+        out.write(json.dumps(run) + "\n")
+    if reached is not None:
+        cluster.restart(run["server"])
+        time.sleep(5)
+
+
+def record(arguments):
+    journal, done = arguments.out / "runs.jsonl", -1
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if journal.exists():
+        done = max(json.loads(line)["number"] for line in journal.read_text().splitlines())
+    enter_own_network()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    arguments.dir.mkdir(parents=True, exist_ok=True)
+    work = pathlib.Path(tempfile.mkdtemp(prefix="metrics-", dir=arguments.dir)).resolve()
+    cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n')
+    load = Load(cluster, work, arguments.seed, PACE)
+    load.start()
+    breathing = Breathing(load, f"{arguments.seed} {done}")
+    try:
+        time.sleep(60)
+        healthy = {"number": -1, "kind": "healthy", "began": time.time()}
+        time.sleep(arguments.train)
+        with open(journal, "a", encoding="utf-8") as out:
+            out.write(json.dumps({**healthy, "ended": time.time(), "after": done}) + "\n")
+        for number in range(done + 1, arguments.runs):
+            run = draw(arguments.seed, number)
+            breathing.factor = run["load"]
+            with open(arguments.out / "truth.jsonl", "a", encoding="utf-8") as out:  # before it begins
+                out.write(json.dumps(run) + "\n")
+            record_run(cluster, run, journal)
+            breathing.factor = 1
+            print(run, flush=True)
+            time.sleep(15)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        breathing.stop()
+        load.stop()
+        shutil.copytree(work / "cluster" / "data" / "monitor" / "metrics", arguments.out / f"trace-{done + 1}", dirs_exist_ok=True)
+        cluster.stop()
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--train", type=float, default=600, help="seconds of healthy load that are recorded first")
+    parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
+    record(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

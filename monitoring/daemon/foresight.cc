@@ -1,0 +1,157 @@
+#include "monitoring/daemon/foresight.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "monitoring/metrics/trace/files.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+using metric_trace::Series;
+using metric_trace::Trace;
+
+constexpr double kDay = 86400;
+/// Room on disks goes over days: its stretches are so much longer than those of what a process opens and takes.
+constexpr double kScaleOfRoom = 1.0 / 12;
+constexpr const char* kRoom = "free_bytes";
+
+bool is_room(const std::string& name) {
+  return name.find(kRoom) != std::string::npos;
+}
+
+/// The last `seconds` of the rows.
+Trace latest(const std::string& directory, double seconds) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();  // NOLINT: the clock of the rows
+  const int64_t since = std::chrono::nanoseconds(now).count() - static_cast<int64_t>(1.1 * seconds * 1e9);
+  std::vector<Trace> parts;
+  const Status status = metric_trace::for_each_part(directory, since, [&](Trace part) {
+    std::erase_if(part.rows, [&](const metric_trace::Row& row) { return row.t_ns < since; });
+    parts.push_back(std::move(part));
+  });
+  return status.ok() && !parts.empty() ? metric_trace::joined(std::move(parts)) : Trace{};
+}
+
+template <class Judge>
+std::vector<Foretold> foretold_by(const Trace& trace, const Judge& judge) {
+  std::vector<Foretold> out;
+  for (uint32_t i = 0; i < trace.header.sources.size(); ++i) {
+    Series series = metric_trace::series_of(trace, i);
+    for (augury::RunsOut& each : judge(series))
+      out.push_back({.server = series.source, .what = std::move(each)});
+  }
+  std::ranges::stable_sort(out, {}, [](const Foretold& each) { return each.what.exhaustion.seconds_left; });
+  return out;
+}
+
+}  // namespace
+
+std::vector<Foretold> resources_that_run_out(const Trace& trace) {
+  return foretold_by(trace, [](const Series& series) { return augury::running_out(series, kDay); });
+}
+
+std::vector<Foretold> room_that_runs_out(const Trace& trace) {
+  return foretold_by(trace, [](Series& series) {
+    for (size_t column = 0; column < series.names.size(); ++column)
+      series.limits[column] = is_room(series.names[column]) ? 0 : metric_trace::kMissing;
+    return augury::running_out(series, 7 * kDay, kScaleOfRoom);
+  });
+}
+
+/// Lives as long as the thread, which may outlive the Foresight while a disk hangs.
+struct Foresight::Shared {
+  explicit Shared(std::string given) : directory(std::move(given)) {}
+
+  const std::string directory;
+  mutable std::mutex mutex;  ///< guards what follows
+  std::condition_variable changed;
+  std::vector<Foretold> standing;
+  bool stopping = false;
+};
+
+Foresight::Foresight(std::string directory) : shared_(std::make_shared<Shared>(std::move(directory))) {}
+
+Foresight::~Foresight() {
+  stop();
+}
+
+Status Foresight::start() {
+  // Signals are the other threads'.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread([shared = shared_] { run(shared); });
+  } catch (const std::system_error& failure) {
+    status = {Code::kUnavailable, failure.what()};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+void Foresight::stop() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
+  shared_->changed.notify_all();
+  // It may be waiting for a disk that hangs, and has nothing that anybody else needs.
+  if (thread_.joinable()) thread_.detach();
+}
+
+std::vector<Foretold> Foresight::standing() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->standing;
+}
+
+void Foresight::run(const std::shared_ptr<Shared>& shared) {
+  std::vector<Foretold> room;
+  std::unique_lock lock(shared->mutex);
+  for (Duration since_room = kRoomEvery; !shared->stopping; since_room += kEvery) {
+    lock.unlock();
+    if (since_room >= kRoomEvery) {
+      room = room_that_runs_out(latest(shared->directory, augury::kLongSeconds / kScaleOfRoom));
+      since_room = Duration{};
+    }
+    std::vector<Foretold> found = resources_that_run_out(latest(shared->directory, augury::kLongSeconds));
+    found.insert(found.end(), room.begin(), room.end());
+    lock.lock();
+    shared->standing = std::move(found);
+    shared->changed.wait_for(lock, kEvery, [&] { return shared->stopping; });
+  }
+}
+
+std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& snapshot) {
+  std::vector<proto::Verdict> out;
+  for (const Foretold& each : foresight_.standing()) {
+    proto::Verdict verdict;
+    verdict.set_kind(proto::Verdict::RUNS_OUT);
+    verdict.set_server(each.server);
+    const auto known = std::ranges::find(snapshot.servers, each.server, &model::ServerLife::name);
+    if (known != snapshot.servers.end()) verdict.set_server_id(known->server_id);
+    verdict.set_region(each.what.metric);
+    const augury::Exhaustion& end = each.what.exhaustion;
+    proto::Forecast& forecast = *verdict.mutable_forecast();
+    forecast.set_now(each.what.now);
+    forecast.set_limit(each.what.limit);
+    forecast.set_rate_per_s(end.rate);
+    forecast.set_seconds_left(end.seconds_left);
+    forecast.set_soonest_s(end.soonest);
+    if (std::isfinite(end.latest)) forecast.set_latest_s(end.latest);
+    verdict.set_confidence(std::isfinite(end.latest) ? proto::Verdict::LIKELY : proto::Verdict::UNSURE);
+    verdict.add_why(
+        fmt::format("without what its load explains, it went from {:.6g} towards {:.6g} by {:.3g} a second",
+                    each.what.now, each.what.limit, std::abs(end.rate)));
+    out.push_back(std::move(verdict));
+  }
+  return out;
+}
+
+}  // namespace kintsugi::monitoring

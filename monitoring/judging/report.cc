@@ -1,0 +1,245 @@
+#include "monitoring/judging/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <span>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "monitoring/metrics/augury/augury.h"
+#include "monitoring/metrics/augury/running_out.h"
+#include "monitoring/metrics/orion/as_printed.h"
+#include "monitoring/metrics/orion/orion.h"
+
+namespace kintsugi::judging {
+namespace {
+
+using Document = nlohmann::ordered_json;
+using metric_trace::Series;
+using metric_trace::Trace;
+
+struct Findings {
+  bool odd = false;
+  std::vector<std::string> lines;
+  Document found = Document::array();
+};
+
+std::string time_of(int64_t t_ns) {
+  return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>(t_ns / 1'000'000'000)));
+}
+
+std::string also(const std::vector<std::string>& aliases) {
+  return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
+}
+
+std::string time_left(double seconds) {
+  if (!std::isfinite(seconds)) return "never";
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 2 * 86400.0) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86400);
+}
+
+void add(Findings& report, const orion::Finding& finding) {
+  report.odd = true;
+  report.lines.push_back(
+      fmt::format("{}: unlike the healthy time from {} to {}, {:.1f} times what healthy times show",
+                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess()));
+  Document json{{"server", finding.source},     {"excess", finding.excess()},
+                {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
+                {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
+                {"load", finding.load},         {"foreign_load", finding.foreign_load},
+                {"metrics", Document::array()}, {"regions", Document::array()}};
+  for (const orion::OddMetric& metric : finding.metrics) {
+    report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now", metric.name, also(metric.aliases),
+                                       metric.healthy, metric.now));
+    json["metrics"].push_back({{"name", metric.name},
+                               {"aliases", metric.aliases},
+                               {"score", metric.score},
+                               {"healthy", metric.healthy},
+                               {"now", metric.now}});
+  }
+  for (const orion::OddRegion& region : finding.regions) {
+    report.lines.push_back(fmt::format("  in {}: {:.1f} % of the time that regions were open, {:.1f} % then",
+                                       region.name, 100 * region.share, 100 * region.healthy));
+    json["regions"].push_back({{"name", region.name}, {"share", region.share}, {"healthy", region.healthy}});
+  }
+  if (finding.foreign_load)
+    report.lines.push_back(
+        fmt::format("  its load is {:.1f} times what it was, which the healthy time does not know: that "
+                    "alone may explain it",
+                    finding.load));
+  report.found.push_back(std::move(json));
+}
+
+void add_not_judged(Findings& report, const std::string& source, const std::string& why) {
+  report.lines.push_back(fmt::format("{}: not judged: {}", source, why));
+  report.found.push_back({{"server", source}, {"not_judged", why}});
+}
+
+Findings by_orion(const Trace& healthy, const Trace& now) {
+  Findings out;
+  const orion::Localisation found = orion::localise(healthy, now);
+  for (const orion::Finding& finding : found.odd)
+    add(out, finding);
+  for (const orion::NotJudged& each : found.not_judged)
+    add_not_judged(out, each.source, each.why);
+  return out;
+}
+
+/// Calls `judge` for each process of `now` that the healthy trace has, too.
+template <class Judge>
+Findings for_each_process(const Trace& healthy, const Trace& now, const Judge& judge) {
+  Findings out;
+  for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
+    const std::string& source = now.header.sources[i].name;
+    const auto before = metric_trace::find_source(healthy.header, source);
+    const Status status =
+        before ? judge(out, metric_trace::series_of(healthy, *before), metric_trace::series_of(now, i))
+               : Status(before.error());
+    if (!status.ok()) add_not_judged(out, source, status.message());
+  }
+  return out;
+}
+
+/// The text's ranking, which always names somebody.
+Findings by_orion_text(const Trace& healthy, const Trace& now) {
+  return for_each_process(
+      healthy, now, [](Findings& out, const Series& before, const Series& series) -> Status {
+        const std::vector<size_t> columns = metric_trace::prepare(before).columns();
+        const auto votes =
+            orion::metrics_as_printed(before, metric_trace::with_columns(series, before.names), columns);
+        if (!votes) return votes.error();
+        Document json{{"server", series.source}, {"metrics", Document::array()}};
+        std::vector<std::string> names;
+        for (const orion::Votes& each :
+             std::span(*votes).first(std::min(votes->size(), orion::kMostAbnormal))) {
+          names.push_back(fmt::format("{} ({} votes)", before.names[each.column], each.votes));
+          json["metrics"].push_back({{"name", before.names[each.column]}, {"votes", each.votes}});
+        }
+        out.lines.push_back(fmt::format("{}: {}", series.source, fmt::join(names, ", ")));
+        out.found.push_back(std::move(json));
+        return {};
+      });
+}
+
+constexpr const char* name_of(augury::Reason reason) {
+  switch (reason) {
+    case augury::Reason::kUnlike: return "unlike";
+    case augury::Reason::kUnforeseen: return "unforeseen";
+    case augury::Reason::kSilent: return "silent";
+  }
+  return "";
+}
+
+void add(Findings& report, const std::string& source, const augury::Alarm& alarm) {
+  report.odd = true;
+  std::string line = fmt::format("{} {}: ", time_of(alarm.t_ns), source);
+  Document json{
+      {"server", source}, {"t_ns", alarm.t_ns}, {"reason", name_of(alarm.reason)}, {"excess", alarm.excess}};
+  if (alarm.reason == augury::Reason::kSilent) {
+    line += "does not answer the sampler";
+  } else {
+    json["metric"] = alarm.metric;
+    json["aliases"] = alarm.aliases;
+    json["deviation"] = alarm.deviation;
+    line += fmt::format(
+        "{}{} is {} by {:.1f} deviations", alarm.metric, also(alarm.aliases),
+        alarm.reason == augury::Reason::kUnlike ? "off what its load explains" : "not as foreseen",
+        alarm.deviation);
+  }
+  if (alarm.trend) {
+    json["rate"] = alarm.trend->rate;
+    line += fmt::format(", and {} by {:.3g} a second", alarm.trend->rate > 0 ? "grows" : "falls",
+                        std::abs(alarm.trend->rate));
+  }
+  if (alarm.exhaustion) {
+    json["seconds_left"] = alarm.exhaustion->seconds_left;
+    json["soonest"] = alarm.exhaustion->soonest;
+    if (std::isfinite(alarm.exhaustion->latest)) json["latest"] = alarm.exhaustion->latest;
+    line += fmt::format("; it runs out in {} (between {} and {})", time_left(alarm.exhaustion->seconds_left),
+                        time_left(alarm.exhaustion->soonest), time_left(alarm.exhaustion->latest));
+  }
+  report.lines.push_back(std::move(line));
+  report.found.push_back(std::move(json));
+}
+
+template <bool forecast_rows>
+Findings by_augury(const Trace& healthy, const Trace& now) {
+  return for_each_process(
+      healthy, now, [](Findings& out, const Series& before, const Series& series) -> Status {
+        const auto trained = augury::Augury::learn(before, {.forecast_rows = forecast_rows});
+        if (!trained) return trained.error();
+        for (const augury::Alarm& alarm :
+             augury::alarms_of(*trained, metric_trace::with_columns(series, before.names)))
+          add(out, series.source, alarm);
+        return {};
+      });
+}
+
+/// Needs no healthy trace: what it is asked about is the whole of `now`.
+Findings by_limits(const Trace&, const Trace& now) {
+  Findings out;
+  for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
+    const Series series = metric_trace::series_of(now, i);
+    for (const augury::RunsOut& each : augury::running_out(series, augury::kHorizonSeconds)) {
+      out.odd = true;
+      out.lines.push_back(fmt::format(
+          "{} runs out of {} in {} (between {} and {}): {:.6g} of {:.6g}, {:+.3g} a second", series.source,
+          each.metric, time_left(each.exhaustion.seconds_left), time_left(each.exhaustion.soonest),
+          time_left(each.exhaustion.latest), each.now, each.limit, each.exhaustion.rate));
+      out.found.push_back({{"server", series.source},
+                           {"metric", each.metric},
+                           {"now", each.now},
+                           {"limit", each.limit},
+                           {"rate", each.exhaustion.rate},
+                           {"seconds_left", each.exhaustion.seconds_left},
+                           {"soonest", each.exhaustion.soonest}});
+      if (std::isfinite(each.exhaustion.latest)) out.found.back()["latest"] = each.exhaustion.latest;
+    }
+  }
+  return out;
+}
+
+using Method = Findings (*)(const Trace&, const Trace&);
+constexpr std::pair<std::string_view, Method> kMethods[] = {
+    {"orion", by_orion},          {"orion-text", by_orion_text},
+    {"augury", by_augury<false>}, {"augury-ahead", by_augury<true>},
+    {"limits", by_limits},
+};
+
+}  // namespace
+
+Result<Report> judge(std::string_view name, const Trace& healthy, const Trace& now) {
+  const auto* known = std::ranges::find(kMethods, name, [](const auto& each) { return each.first; });
+  if (known == std::end(kMethods))
+    return Status(Code::kInvalidArgument,
+                  fmt::format("there is no method '{}'; there are {}", name, fmt::join(methods(), ", ")));
+  Findings found = known->second(healthy, now);
+  if (found.lines.empty()) found.lines.emplace_back("nothing is unlike the healthy time");
+  return Report{.odd = found.odd, .lines = std::move(found.lines), .json = found.found.dump()};
+}
+
+std::vector<std::string_view> methods() {
+  std::vector<std::string_view> out;
+  for (const auto& [name, method] : kMethods)
+    out.push_back(name);
+  return out;
+}
+
+Trace split(Trace& trace, double seconds) {
+  Trace now{.header = trace.header, .rows = {}};
+  if (trace.rows.empty()) return now;
+  const int64_t from = trace.rows.back().t_ns - static_cast<int64_t>(seconds * 1e9);
+  const auto first =
+      std::ranges::find_if(trace.rows, [&](const metric_trace::Row& row) { return row.t_ns > from; });
+  now.rows.assign(std::make_move_iterator(first), std::make_move_iterator(trace.rows.end()));
+  trace.rows.erase(first, trace.rows.end());
+  return now;
+}
+
+}  // namespace kintsugi::judging

@@ -1,0 +1,28 @@
+/// What the analyses of metrics find in two recordings, for people and for programs. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "monitoring/metrics/trace/trace.h"
+
+namespace kintsugi::judging {
+
+struct Report {
+  bool odd = false;                ///< something is unlike the healthy time, or runs out
+  std::vector<std::string> lines;  ///< for people
+  std::string json;                ///< the same: an array with an object for each finding
+};
+
+/// `method`: one of methods(). kInvalidArgument: another one.
+Result<Report> judge(std::string_view method, const metric_trace::Trace& healthy,
+                     const metric_trace::Trace& now);
+/// The first is the usual one.
+std::vector<std::string_view> methods();
+
+/// The rows of the last `seconds` as a trace of their own; `trace` keeps those before.
+metric_trace::Trace split(metric_trace::Trace& trace, double seconds);
+
+}  // namespace kintsugi::judging

@@ -1,0 +1,93 @@
+// Resources that run out, from the trace that a sampler wrote to the verdict that people read.
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/proto/verdict_advice.h"
+#include "common/proto/verdicts.h"
+#include "monitoring/daemon/foresight.h"
+#include "monitoring/metrics/trace/files.h"
+#include "tests/metrics/trace_rig.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+using metric_trace::Trace;
+using ::testing::HasSubstr;
+
+int64_t wall_now() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// 40 minutes until now of a server that opens a descriptor every `seconds` and closes none; 0: it closes all.
+Trace recorded(double seconds) {
+  metric_trace::HealthyProcess process(7);
+  Trace trace = metric_trace::gauges(metric_trace::HealthyProcess::names(), 2400, [&](size_t row) {
+    std::vector<double> values = process.next();
+    if (seconds > 0) values[5] += static_cast<double>(row) / seconds;
+    return values;
+  });
+  trace.header.metrics[5].limit = 1024;
+  for (auto& row : trace.rows)
+    row.t_ns += wall_now() - 2400 * metric_trace::kSecond;
+  return trace;
+}
+
+std::string directory_of(const Trace& trace) {
+  std::string name = (std::filesystem::temp_directory_path() / "foresight.XXXXXX").string();
+  EXPECT_NE(::mkdtemp(name.data()), nullptr);
+  auto keeper = metric_trace::Keeper::open({.directory = name}, trace.header);
+  EXPECT_TRUE(keeper) << keeper.error();
+  for (const metric_trace::Row& row : trace.rows)
+    EXPECT_TRUE((*keeper)->append(row).ok());
+  return name;
+}
+
+std::vector<proto::Verdict> verdicts_of(const std::string& directory) {
+  Foresight foresight(directory);
+  EXPECT_TRUE(foresight.start().ok());
+  for (int i = 0; i < 100 && foresight.standing().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  model::Snapshot snapshot;
+  snapshot.servers = {{.server_id = 11, .address = "10.0.0.1:7000", .name = "chunkserver-1"}};
+  return ForesightDetector(foresight).examine(snapshot);
+}
+
+TEST(Foresight, DescriptorsThatAreNotClosedAreForetold) {
+  const std::string directory = directory_of(recorded(5));
+  const std::vector<proto::Verdict> found = verdicts_of(directory);
+  std::filesystem::remove_all(directory);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind(), proto::Verdict::RUNS_OUT);
+  EXPECT_EQ(found[0].server(), "chunkserver-1");
+  EXPECT_EQ(found[0].server_id(), 11U);
+  EXPECT_NEAR(found[0].forecast().rate_per_s(), 0.2, 0.02);
+  // 80 are for the load, and 480 have been opened.
+  EXPECT_NEAR(found[0].forecast().seconds_left(), (1024 - 560) / 0.2, 300);
+  EXPECT_THAT(proto::describe(found[0]), HasSubstr("chunkserver-1: runs out of num_fds in 3"));
+  EXPECT_THAT(proto::advise(found[0]), HasSubstr("Raise that limit, or restart chunkserver-1"));
+}
+
+TEST(Foresight, RoomThatShrinksForHoursIsForetold) {
+  Trace trace = metric_trace::gauges({"kintsugi_chunkserver_free_bytes"}, 6 * 60, [](size_t minute) {
+    return std::vector<double>{1e12 - 1e8 * static_cast<double>(minute)};
+  });
+  trace.header.period = std::chrono::minutes(1);
+  for (auto& row : trace.rows)
+    row.t_ns *= 60;
+  const std::vector<Foretold> found = room_that_runs_out(trace);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NEAR(found[0].what.exhaustion.seconds_left / 86400, 6.7, 0.3);
+  EXPECT_TRUE(resources_that_run_out(trace).empty());
+}
+
+TEST(Foresight, AHealthyProcessAndNoTraceAtAllSayNothing) {
+  EXPECT_TRUE(resources_that_run_out(recorded(0)).empty());
+  EXPECT_TRUE(verdicts_of("/nonexistent/trace").empty());
+}
+
+}  // namespace
+}  // namespace kintsugi::monitoring
