@@ -1,9 +1,11 @@
 // diagnose: what is stuck or slow in the cluster, and who waits for it.
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 
+#include <nlohmann/json.hpp>
 #include <poll.h>
 
 #include "client/cli/commands.h"
@@ -11,6 +13,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "client/cli/source_slice.h"
+#include "common/http/kept_connection.h"
 #include "common/proto/measured_rates.h"
 #include "common/proto/sight.pb.h"
 #include "common/proto/verdict_advice.h"
@@ -26,7 +29,9 @@ constexpr const char* kMonitorVariable = "KINTSUGI_MONITOR";
 constexpr auto kWatchInterval = std::chrono::seconds(2);
 
 struct Arguments {
-  bool watch = false, history = false, models = false;
+  bool watch = false, history = false, models = false, metrics = false;
+  std::string server;   ///< with `metrics`: empty: all
+  uint32_t since = 10;  ///< with `metrics`: minutes
   uint32_t slice = 0;
   std::string source = ".";
 };
@@ -200,8 +205,46 @@ Status judge(const proto::DiagnoseResponse& answer) {
   return {Code::kUnavailable, fmt::format("{}; no operation waits now", culprits(wrong))};
 }
 
+/// Text as a part of a URL.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.')
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  return out;
+}
+
+/// Which recorded metrics are unlike before. The monitor reads its recording for that, which takes a while.
+Status compare_metrics(Session& session, BlockingClient& client, const Arguments& arguments) {
+  constexpr auto kLimit = std::chrono::seconds(120);
+  KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
+  const auto monitor = runtime::Endpoint::parse(answer.monitor_http());
+  if (!monitor)
+    return {Code::kUnavailable, "no monitor with a console answers, and it has the recorded metrics"};
+  const runtime::Runtime runtime = client.runtime().runtime();
+  http::KeptConnection connection(runtime, *monitor);
+  KINTSUGI_ASSIGN(const std::string body,
+                  client.run(connection.get(fmt::format("/api/v1/unlike?since={}&server={}",
+                                                        arguments.since * 60, escaped(arguments.server)),
+                                            runtime.clock.now() + kLimit)));
+  if (session.json) {
+    fmt::print("{}", body);
+    return {};
+  }
+  const auto document = nlohmann::json::parse(body, nullptr, false);
+  if (!document.is_object()) return {Code::kCorrupt, "the monitor's answer is not understood"};
+  if (const std::string problem = document.value("problem", ""); !problem.empty())
+    return {Code::kUnavailable, shown_message(problem)};
+  for (const auto& line : document.value("lines", std::vector<std::string>()))
+    fmt::print("{}\n", shown_message(line));
+  return {};
+}
+
 /// Fails when anything is wrong, after it printed everything.
 Status diagnose(Session& session, BlockingClient& client, const Arguments& arguments) {
+  if (arguments.metrics) return compare_metrics(session, client, arguments);
   if (arguments.watch) return watch(session, client, arguments);
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
   if (session.json) {
@@ -220,16 +263,24 @@ Command diagnose_command() {
           .help =
               "Say what is stuck or slow, where in the code, and who waits for it; the exit code is 1 when "
               "something is",
-          .options = {{"--watch", &a->watch, "Keep running, and print what changes"},
-                      {"--history", &a->history,
-                       "Also print alarms, the active ones and those that were cleared"},
-                      {"--models", &a->models,
-                       "Also print how much of the times of regions the monitor can explain by their inputs"},
-                      {.names = "--slice",
-                       .target = &a->slice,
-                       .help = "Print so many lines of source code around each place",
-                       .most = 1000},
-                      {"--source", &a->source, "With --slice: where the source code is; default: here"}},
+          .options =
+              {{"--watch", &a->watch, "Keep running, and print what changes"},
+               {"--history", &a->history, "Also print alarms, the active ones and those that were cleared"},
+               {"--models", &a->models,
+                "Also print how much of the times of regions the monitor can explain by their inputs"},
+               {"--metrics", &a->metrics,
+                "Instead, print which recorded metrics of the last minutes are unlike the two hours before"},
+               {"--server", &a->server, "With --metrics: only this server"},
+               {.names = "--since",
+                .target = &a->since,
+                .help = "With --metrics: so many minutes count as now; default: 10",
+                .least = 1,
+                .most = 1440},
+               {.names = "--slice",
+                .target = &a->slice,
+                .help = "Print so many lines of source code around each place",
+                .most = 1000},
+               {"--source", &a->source, "With --slice: where the source code is; default: here"}},
           .prints_json = true,
           .run = connected(a, diagnose)};
 }

@@ -215,7 +215,7 @@ std::string time_left(const Forecast& forecast) {
 }
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 20> kNames = {
+  constexpr std::array<std::string_view, 21> kNames = {
       "stuck",  "running",   "silent",    "not served", "device", "link",       "deadlock",
       "client", "slow",      "behaviour", "resource",   "host",   "messages",   "full",
       "pauses", "unreached", "losses",    "errors",     "clock",  "unanswered", "runs out"};

@@ -117,6 +117,7 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   EXPECT_TRUE(does("fsck", {}).at("servers_not_reported").empty());
   ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, std::chrono::seconds(20)));
   does("diagnose", {});
+  does("diagnose", {"--metrics"});
   does("metadata status", {});
   does("quarantine list", {});
   does("quarantine empty", {});
