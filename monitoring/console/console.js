@@ -88,7 +88,7 @@ function alarmCard(alarm, width) {
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
     element("span", `badge ${sureness}`, alarm.confidence), alarm.measured_of > 0 ? ` (${alarm.measured_right} of ${alarm.measured_of} right in campaigns) ` : "", alarm.masked ? element("span", "badge good", alarm.kind === "client" ? "nobody else waits" : "masked: operations went on") : "");
   const where = alarm.kind === "silent" ? element("p", "", "does not report and answers nobody") :
-    alarm.kind === "full" ? element("p", "", alarm.line_of_text) :
+    alarm.kind === "full" || alarm.kind === "runs out" ? element("p", "", alarm.line_of_text) :
     element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");
   if (alarm.file) where.append(" at ", element("code", "", place(alarm.file, alarm.line)), alarm.function ? ` in ${alarm.function}` : "");
   const facts = [

@@ -15,7 +15,7 @@ import pathlib
 import statistics
 import subprocess
 
-GUILTY = {"sockets": ["num_fds", "sockets_inuse", "sock", "open_fds", "rpc_connections"],
+GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
           "memory": ["rss", "RssAnon", "VmData", "vsize", "resident_memory", "minflt", "page_faults"]}
 
 
