@@ -1,0 +1,140 @@
+#include "repair_manager/what_if/simulated_loss.h"
+
+#include <algorithm>
+
+#include "erasure/code.h"
+#include "repair_manager/manager/repair_manager.h"
+#include "repair_manager/what_if/virtual_world.h"
+
+namespace kintsugi::what_if {
+namespace {
+
+using repair_manager::ChunkView;
+using repair_manager::RepairManager;
+using repair_manager::StripeView;
+
+/// Nothing has happened for so long, and nothing runs: what still waits has nowhere to go.
+constexpr Duration kStandsStill = std::chrono::minutes(2);
+constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
+
+class Run {
+ public:
+  Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options)
+      : policy_(policy),
+        options_(options),
+        world_(1),
+        cluster_(world_.executor(), world_.clock(), std::move(state)),
+        manager_(world_.runtime(), options, cluster_, nullptr),
+        began_(world_.now()) {
+    loss_.by_spare.resize(policy.tolerated());
+    const auto code = erasure::Code::get(policy);
+    for (const StripeView& stripe : cluster_.state().stripes)
+      count(stripe, *code);
+  }
+
+  SimulatedLoss carry_out(size_t most_links) {
+    manager_.start();
+    for (auto& [server, chunks] : cluster_.missing_chunks())
+      manager_.server_dead(server, chunks);
+    world_.run_until([this] { return all_done() || stands_still(); }, kLongest);
+    loss_.failed = manager_.counts().failed;
+    cluster_.stop();
+    world_.run(manager_.stop());
+    note_times();
+    note_links(most_links);
+    return std::move(loss_);
+  }
+
+ private:
+  void count(const StripeView& stripe, const erasure::Code& code) {
+    std::vector<uint32_t> left;
+    uint64_t bytes = 0;
+    uint32_t lacking = 0;
+    for (const ChunkView& chunk : stripe.chunks) {
+      if (chunk.available || chunk.length == 0) {
+        left.push_back(chunk.index);
+      } else {
+        ++lacking;
+        bytes += chunk.length;
+      }
+    }
+    if (lacking == 0) return;
+    ++loss_.stripes;
+    loss_.chunks += lacking;
+    if (!code.decodable(left)) {
+      ++loss_.lost_stripes;
+      lost_.push_back(stripe.id);
+      return;
+    }
+    repairable_ += lacking;
+    loss_.bytes += bytes;
+    ++loss_.by_spare[spare_of(lacking)].stripes;
+  }
+
+  uint32_t spare_of(uint32_t lacking) const {
+    return policy_.tolerated() - std::min(lacking, policy_.tolerated());
+  }
+  bool can_be_whole(StripeId stripe) const { return !std::ranges::binary_search(lost_, stripe); }
+
+  bool all_done() {
+    for (; seen_ < cluster_.commits().size(); ++seen_)
+      if (can_be_whole(cluster_.commits()[seen_].stripe)) ++rebuilt_;
+    return rebuilt_ == repairable_;
+  }
+
+  bool stands_still() const {
+    const TimePoint last =
+        cluster_.commits().empty() ? began_ + options_.delay : cluster_.commits().back().at;
+    return world_.now() > std::max(last, began_ + options_.delay) + kStandsStill &&
+           manager_.counts().running == 0;
+  }
+
+  void note_times() {
+    if (cluster_.first_begin()) loss_.begins_seconds = to_seconds(*cluster_.first_begin() - began_);
+    uint64_t done = 0;
+    for (const FluidCluster::Commit& commit : cluster_.commits()) {
+      if (!can_be_whole(commit.stripe)) continue;
+      const double at = to_seconds(commit.at - began_);
+      done += commit.bytes;
+      if (2 * done >= loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
+      if (10 * done >= 9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
+      if (done >= loss_.bytes) loss_.all_seconds = at;
+      // Stripes pass all the levels above their own.
+      for (uint32_t spare = spare_of(commit.lacking); spare < loss_.by_spare.size(); ++spare)
+        loss_.by_spare[spare].until_seconds = at;
+    }
+    loss_.waiting_chunks = repairable_ - rebuilt_;
+  }
+
+  void note_links(size_t most) {
+    const double seconds =
+        loss_.all_seconds.value_or(to_seconds(world_.now() - began_)) - loss_.begins_seconds;
+    const FluidNetwork& network = cluster_.network();
+    for (uint32_t link = 0; link < network.links(); ++link) {
+      const double bytes = network.carried(link);
+      if (bytes > 0) loss_.busiest.push_back({link, bytes, bytes / (network.capacity(link) * seconds)});
+    }
+    std::ranges::stable_sort(loss_.busiest, std::greater<>(), &LinkUse::busy);
+    loss_.busiest.resize(std::min(loss_.busiest.size(), most));
+    if (cluster_.has_rack_links()) loss_.rack_links = cluster_.rack_up(0);
+  }
+
+  const erasure::Policy policy_;
+  const repair_manager::Options options_;
+  VirtualWorld world_;
+  FluidCluster cluster_;
+  RepairManager manager_;
+  const TimePoint began_;
+  std::vector<StripeId> lost_;  // ascending: stripes whose data is lost
+  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;
+  SimulatedLoss loss_;
+};
+
+}  // namespace
+
+SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
+                            const repair_manager::Options& options, size_t most_links) {
+  return Run(std::move(state), policy, options).carry_out(most_links);
+}
+
+}  // namespace kintsugi::what_if
