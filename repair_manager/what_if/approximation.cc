@@ -8,13 +8,14 @@ namespace {
 
 // So few repairs are simulated exactly in a moment.
 constexpr double kFewChunks = 500;
+// One simulated repair for fewer saves too little.
+constexpr double kWorthSampling = 1.5;
 // A sampled run's error falls with the repairs that each server takes part in: kSampling / sqrt(k * simulated / servers).
 constexpr double kSampling = 0.5;
 // The joint schedule takes so many times the placement bound, give or take kClosedFormError, where links are alike and
 // each server helps with at least kFewestSends repairs.
 constexpr double kJointFactor = 1.05, kClosedFormError = 0.04, kFewestSends = 8;
-// Beyond this number of stripes the bound is that of the sum of all links.
-constexpr size_t kMostBoundStripes = 20'000;
+
 // Parts of the whole time after which half and 90 % are rebuilt.
 constexpr double kHalf = 0.5, kMost = 0.9;
 
@@ -30,19 +31,25 @@ bool closed_form_fits(const Facts& facts) {
 
 }  // namespace
 
+double simulated_repairs(double lost_chunks, const Knobs& knobs) {
+  double repairs = 0;
+  for (const PhaseKnobs& phase : knobs)
+    repairs += lost_chunks / kPhases / phase.repairs_each;
+  return repairs;
+}
+
 Approximation choose_approximation(const Facts& facts, double budget) {
-  const auto all = static_cast<size_t>(std::llround(facts.lost_chunks));
-  const Approximation exact{.simulated = all};
-  if (budget <= 0 || facts.lost_chunks <= kFewChunks) return exact;
+  if (budget <= 0 || facts.lost_chunks <= kFewChunks) return {};
   if (budget >= kClosedFormError && closed_form_fits(facts))
-    return {.method = Method::kClosedForm,
-            .error = kClosedFormError,
-            .simulated = std::min(all, kMostBoundStripes)};
+    return {.method = Method::kClosedForm, .error = kClosedFormError};
   // sends = (kSampling / budget)^2
   const double needed = std::pow(kSampling / budget, 2) * static_cast<double>(facts.alive) / facts.policy.k;
-  const auto simulated = static_cast<size_t>(std::max(kFewChunks, std::ceil(needed)));
-  if (simulated * 3 / 2 >= all) return exact;
-  return {.method = Method::kSampled, .error = budget, .simulated = simulated};
+  const double each = facts.lost_chunks / std::max(kFewChunks, needed);
+  if (each < kWorthSampling) return {};
+  Approximation sampled{.method = Method::kSampled, .error = budget};
+  for (PhaseKnobs& phase : sampled.knobs)
+    phase.repairs_each = each;
+  return sampled;
 }
 
 ClosedForm closed_form_times(std::span<const PlacementBound::Holders> stripes,

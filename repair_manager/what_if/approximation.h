@@ -24,12 +24,17 @@ struct Facts {
 
 struct Approximation {
   Method method = Method::kExact;
-  double error = 0;      ///< expected largest error, as a share of the time that repairs take
-  size_t simulated = 0;  ///< repairs to simulate, or stripes to draw for the closed form
+  double error = 0;  ///< expected largest error, as a share of the time that repairs take
+  Knobs knobs = {};  ///< of a simulation
 };
 
 /// The cheapest way whose expected error is within `budget`; 0: the exact one.
 Approximation choose_approximation(const Facts& facts, double budget);
+
+/// Repairs that a simulation with these knobs has to carry out.
+double simulated_repairs(double lost_chunks, const Knobs& knobs);
+/// Beyond this number of stripes the closed form's bound is that of the sum of all links.
+inline constexpr double kMostBoundStripes = 20'000;
 
 /// Seconds from the first repair's begin.
 struct ClosedForm {

@@ -61,6 +61,17 @@ FluidCluster::FluidCluster(asio::any_io_executor executor, runtime::Clock& clock
       network_.add_link(state_.rack_rate);
   }
   loads_.resize(network_.links());
+  all_bytes_ = missing_bytes();
+  began_.resize(state_.stripes.size());
+  network_.set_together(state_.knobs.front().together_seconds);
+}
+
+double FluidCluster::missing_bytes() const {
+  double bytes = 0;
+  for (const StripeView& stripe : state_.stripes)
+    for (const ChunkView& chunk : stripe.chunks)
+      if (!chunk.available) bytes += repairs_each(stripe.id) * static_cast<double>(chunk.length);
+  return bytes;
 }
 
 std::string FluidCluster::name_of(ServerId server) const {
@@ -79,11 +90,18 @@ asio::awaitable<Status> FluidCluster::commit_repair(Context, ChunkId chunk, Serv
   ChunkView& placed = stripe.chunks[chunk.index];
   placed.server = server;
   placed.available = true;
-  commits_.push_back(
-      {.at = clock_.now(), .bytes = placed.length, .lacking = lacking, .stripe = chunk.stripe});
+  const double bytes = static_cast<double>(placed.length) * repairs_each(chunk.stripe);
+  commits_.push_back({.began = began_[chunk.stripe.value - 1],
+                      .at = clock_.now(),
+                      .bytes = bytes,
+                      .lacking = lacking,
+                      .stripe = chunk.stripe});
+  rebuilt_bytes_ += bytes;
+  const auto phase = static_cast<size_t>(kPhases * rebuilt_bytes_ / all_bytes_);
+  network_.set_together(state_.knobs[std::min(phase, kPhases - 1)].together_seconds);
   if (state_.fills_up) {
     uint64_t& free = state_.servers[position(server.value)].free_bytes;
-    free -= std::min(free, static_cast<uint64_t>(static_cast<double>(placed.length) * state_.repairs_each));
+    free -= std::min(free, static_cast<uint64_t>(bytes));
   }
   co_return Status{};
 }
@@ -92,6 +110,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FluidCluster::execute(Contex
                                                                           proto::RepairChunkRequest request) {
   const auto transfer = std::make_shared<Transfer>(executor_, clock_);
   if (!first_begin_) first_begin_ = clock_.now();
+  began_[request.stripe_id() - 1] = clock_.now();
   if (transfers_.size() > 2 * network_.flows() + 1024)
     std::erase_if(transfers_, [](const auto& known) { return known.expired(); });
   transfers_.push_back(transfer);
@@ -120,13 +139,14 @@ std::map<ServerId, std::vector<ChunkId>> FluidCluster::missing_chunks() const {
   return missing;
 }
 
-void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived) {
-  after(2 * state_.link.hop_latency_seconds * state_.repairs_each,
-        [this, hop = Hop{from, to, 1}, bytes, arrived = std::move(arrived)] {
+void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived,
+                        double repairs) {
+  after(2 * state_.link.hop_latency_seconds * repairs,
+        [this, hop = Hop{from, to, 1}, bytes = bytes * repairs, arrived = std::move(arrived)] {
           load(hop);
           const std::vector<Share> shares = take_loads();
           const double limit = std::min(network_.capacity(up(hop.from)), network_.capacity(down(hop.to)));
-          network_.start(shares, bytes * state_.repairs_each, limit, arrived);
+          network_.start(shares, bytes, limit, arrived);
         });
 }
 
@@ -169,8 +189,9 @@ void FluidCluster::begin_pipeline(const proto::RepairChunkRequest& request, uint
   const double slices = std::ceil(bytes / slice) + depth - 1;
   const double delay =
       2 * depth * state_.link.hop_latency_seconds + slices * state_.link.slice_overhead_seconds;
-  after(delay * state_.repairs_each, [this, shares = std::move(shares), work, limit, done] {
-    network_.start(shares, work * state_.repairs_each, limit, done);
+  const double repairs = repairs_each(StripeId{request.stripe_id()});
+  after(delay * repairs, [this, shares = std::move(shares), work = work * repairs, limit, done] {
+    network_.start(shares, work, limit, done);
   });
 }
 
@@ -191,7 +212,10 @@ void FluidCluster::begin_store_and_forward(const proto::RepairChunkRequest& requ
         sent->second();
       }
     };
-    const Done send_up = [this, from, parent, bytes, arrived] { send(from, parent, bytes, arrived); };
+    const double repairs = repairs_each(StripeId{request.stripe_id()});
+    const Done send_up = [this, from, parent, bytes, arrived, repairs] {
+      send(from, parent, bytes, arrived, repairs);
+    };
     if (node.children().empty()) {
       send_up();
       continue;

@@ -28,6 +28,7 @@
 #include "repair_manager/view/cluster_view.h"
 #include "repair_manager/view/server_table.h"
 #include "repair_manager/what_if/fluid_network.h"
+#include "repair_manager/what_if/knobs.h"
 
 namespace kintsugi::what_if {
 
@@ -38,8 +39,10 @@ struct FluidState {
   std::vector<repair_manager::StripeView> stripes;
   repair_manager::LinkModel link;  ///< its rate is that of servers whose rate is not known, while no other is
   double rack_rate = 0;            ///< bytes/s between a rack and the others, each way; 0: no limit
-  double repairs_each = 1;         ///< so many repairs, one after another, are simulated as one
-  bool fills_up = false;           ///< rebuilt chunks take the free space of their servers
+  /// Index: stripe. Its repair stands for so many that would follow one another; empty: each for itself.
+  std::vector<double> repairs_each;
+  Knobs knobs = {};  ///< times of the phases; what `repairs_each` is by phase is up to who drew the stripes
+  bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};
 };
 
@@ -47,8 +50,8 @@ class FluidCluster final : public repair_manager::ClusterView {
  public:
   /// A chunk that was rebuilt and committed.
   struct Commit {
-    TimePoint at;
-    uint64_t bytes = 0;
+    TimePoint began, at;
+    double bytes = 0;      ///< those of all repairs for which this one stands
     uint32_t lacking = 0;  ///< chunks that its stripe lacked, this one included
     StripeId stripe;
   };
@@ -68,8 +71,13 @@ class FluidCluster final : public repair_manager::ClusterView {
   /// Every execute() ends soon, with kCancelled. Nothing may begin from now on.
   void stop();
 
-  /// Sends one chunk from server to server, by their positions.
-  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived);
+  /// Sends a chunk from server to server, by their positions. `repairs`: that many, one after another.
+  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived, double repairs = 1);
+
+  /// Repairs for which that of the stripe stands.
+  double repairs_each(StripeId stripe) const {
+    return state_.repairs_each.empty() ? 1 : state_.repairs_each[stripe.value - 1];
+  }
 
   const FluidState& state() const { return state_; }
   const FluidNetwork& network() const { return network_; }
@@ -116,6 +124,7 @@ class FluidCluster final : public repair_manager::ClusterView {
   void load(const Hop& hop);
   std::vector<Share> take_loads();
   void after(double seconds, std::function<void()> what);
+  double missing_bytes() const;
 
   asio::any_io_executor executor_;
   runtime::Clock& clock_;
@@ -126,7 +135,9 @@ class FluidCluster final : public repair_manager::ClusterView {
   std::vector<double> loads_;  // index: link; all 0 between two repairs
   std::vector<uint32_t> loaded_;
   std::vector<Commit> commits_;
+  double all_bytes_ = 0, rebuilt_bytes_ = 0;  // of all repairs for which the simulated ones stand
   std::optional<TimePoint> first_begin_;
+  std::vector<TimePoint> began_;  // index: stripe; the begin of its last repair
   std::vector<std::weak_ptr<Transfer>> transfers_;
   bool stopping_ = false;
 };

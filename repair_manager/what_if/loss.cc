@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "common/proto/meta.pb.h"
 #include "repair_manager/what_if/approximation.h"
 #include "repair_manager/what_if/random_stripes.h"
 #include "repair_manager/what_if/simulated_loss.h"
@@ -15,7 +14,8 @@
 namespace kintsugi::what_if {
 namespace {
 
-constexpr uint64_t kRoomForAll = uint64_t{1} << 60;
+// After so many stripes that lose more chunks than are left to draw, these few are left out.
+constexpr int kMostMisses = 100;
 
 Status wrong(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
@@ -50,30 +50,27 @@ class Question {
     Forecast forecast{.chunks = lost_chunks_, .bytes = lost_chunks_ * cluster_.chunk_bytes};
     if (lost_chunks_ < 1) return forecast;
     Approximation how = choose_approximation(facts(), loss_.budget);
-    if (loss_.simulate) how = {.method = Method::kSampled, .simulated = *loss_.simulate};
-    if (how.simulated > kMostSimulated)
-      return Status{
-          Code::kLimitExceeded,
-          fmt::format("{:.0f} lost chunks are too many for this budget: at most {} repairs are simulated",
-                      lost_chunks_, kMostSimulated)};
+    if (loss_.knobs) how = {.method = Method::kSampled, .knobs = *loss_.knobs};
     forecast.method = how.method;
     forecast.error = how.error;
-    std::vector<std::vector<uint32_t>> stripes = draw_stripes(static_cast<double>(how.simulated));
     if (how.method == Method::kClosedForm) {
-      fill_in(closed_form(stripes), forecast);
+      fill_in(closed_form(draw_stripes(std::min(lost_chunks_, kMostBoundStripes))), forecast);
       return forecast;
     }
-    simulate(std::move(stripes), forecast);
+    const double repairs = simulated_repairs(lost_chunks_, how.knobs);
+    if (repairs > kMostSimulated)
+      return Status{
+          Code::kLimitExceeded,
+          fmt::format("{:.0f} repairs would have to be simulated for this budget, of which {} are the most",
+                      repairs, kMostSimulated)};
+    simulate(how.knobs, forecast);
     return forecast;
   }
 
  private:
-  double each(double chunks) const { return std::max(1.0, lost_chunks_ / chunks); }
-
   Facts facts() const {
     Facts facts{.policy = cluster_.policy, .lost_chunks = lost_chunks_, .lost_servers = loss_.servers.size()};
     double slowest = 0, fastest = 0;
-    std::map<std::string_view, size_t> lost_in_rack;
     for (size_t i = 0; i < lost_.size(); ++i) {
       const Server& server = cluster_.servers[i];
       if (!server.alive || lost_[i]) continue;
@@ -112,10 +109,16 @@ class Question {
     }
     RandomStripes draw(places, cluster_.policy.chunks(), random_);
     std::vector<std::vector<uint32_t>> stripes;
-    for (double drawn = 0; drawn < chunks - 0.5;) {
-      stripes.push_back(draw.that_loses(lost));
-      drawn += static_cast<double>(
-          std::ranges::count_if(stripes.back(), [&](uint32_t place) { return lost[place]; }));
+    int misses = 0;
+    for (double drawn = 0; drawn < chunks - 0.5 && misses < kMostMisses;) {
+      std::vector<uint32_t> holders = draw.that_loses(lost);
+      const double losses = losses_of(holders);
+      if (drawn + losses > chunks + 0.5) {
+        ++misses;
+        continue;
+      }
+      drawn += losses;
+      stripes.push_back(std::move(holders));
     }
     return stripes;
   }
@@ -135,24 +138,55 @@ class Question {
             .slow = server.slow};
   }
 
-  FluidState state_of(const std::vector<std::vector<uint32_t>>& stripes) const {
-    FluidState state{.rack_rate = cluster_.rack_rate, .fills_up = true};
+  double losses_of(const std::vector<uint32_t>& holders) const {
+    return static_cast<double>(
+        std::ranges::count_if(holders, [this](uint32_t place) { return lost_[place]; }));
+  }
+
+  /// Puts stripes into the order in which they are repaired: those with the fewest spare chunks first, then the lost
+  /// servers one after another.
+  void sort_by_turn(std::vector<std::vector<uint32_t>>& stripes) const {
+    const auto turn = [this](const std::vector<uint32_t>& holders) {
+      uint32_t first = UINT32_MAX;
+      for (const uint32_t place : holders)
+        if (lost_[place]) first = std::min(first, place);
+      return std::pair(-losses_of(holders), first);
+    };
+    std::ranges::stable_sort(stripes, {}, turn);
+  }
+
+  repair_manager::StripeView stripe_of(const std::vector<uint32_t>& holders, StripeId id) const {
+    const auto bytes = static_cast<uint64_t>(cluster_.chunk_bytes);
+    repair_manager::StripeView stripe{
+        .id = id, .policy = cluster_.policy.name(), .length = bytes * cluster_.policy.k};
+    for (uint32_t i = 0; i < holders.size(); ++i)
+      stripe.chunks.push_back(
+          {.index = i, .server = ServerId{holders[i] + 1}, .length = bytes, .available = !lost_[holders[i]]});
+    return stripe;
+  }
+
+  FluidState state_of(const Knobs& knobs) {
+    FluidState state{.rack_rate = cluster_.rack_rate, .knobs = knobs, .fills_up = true};
     if (cluster_.usual_rate > 0) state.link.bytes_per_second = cluster_.usual_rate;
     for (size_t i = 0; i < cluster_.servers.size(); ++i)
       state.servers.push_back(view_of(i));
-    const auto bytes = static_cast<uint64_t>(cluster_.chunk_bytes);
-    const std::string policy = cluster_.policy.name();
-    for (const std::vector<uint32_t>& holders : stripes) {
-      repair_manager::StripeView& stripe = state.stripes.emplace_back();
-      stripe.id = StripeId{state.stripes.size()};
-      stripe.policy = policy;
-      stripe.length = bytes * cluster_.policy.k;
-      for (uint32_t i = 0; i < holders.size(); ++i)
-        stripe.chunks.push_back({.index = i,
-                                 .server = ServerId{holders[i] + 1},
-                                 .length = bytes,
-                                 .available = !lost_[holders[i]]});
+    std::vector<std::vector<uint32_t>> stripes = draw_stripes(simulated_repairs(lost_chunks_, knobs));
+    sort_by_turn(stripes);
+    // The repair manager takes what a server had from the last stripe to the first.
+    state.stripes.resize(stripes.size());
+    state.repairs_each.resize(stripes.size());
+    double stood_for = 0;
+    for (size_t turn = 0; turn < stripes.size(); ++turn) {
+      const size_t at = stripes.size() - 1 - turn;
+      const auto phase = static_cast<size_t>(kPhases * stood_for / lost_chunks_);
+      const double each = knobs[std::min(phase, kPhases - 1)].repairs_each;
+      state.stripes[at] = stripe_of(stripes[turn], StripeId{at + 1});
+      state.repairs_each[at] = each;
+      stood_for += each * losses_of(stripes[turn]);
     }
+    // Numbers of chunks and stripes are whole, and stand together for what is lost.
+    for (double& each : state.repairs_each)
+      each *= lost_chunks_ / stood_for;
     return state;
   }
 
@@ -169,33 +203,25 @@ class Question {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(number));
   }
 
-  void simulate(std::vector<std::vector<uint32_t>> stripes, Forecast& forecast) {
-    FluidState state = state_of(stripes);
-    double drawn = 0;
-    for (const auto& holders : stripes)
-      drawn +=
-          static_cast<double>(std::ranges::count_if(holders, [&](uint32_t place) { return lost_[place]; }));
-    const double each = forecast.method == Method::kExact ? 1 : lost_chunks_ / drawn;
-    state.repairs_each = each;
-    const SimulatedLoss loss = simulate_loss(std::move(state), cluster_.policy, options(), kBusiestLinks);
+  void simulate(const Knobs& knobs, Forecast& forecast) {
+    const SimulatedLoss loss = simulate_loss(state_of(knobs), cluster_.policy, options(), kBusiestLinks);
     const double wait = cluster_.detection_seconds;
     const auto after = [wait](std::optional<double> time) {
       return time ? std::optional(*time + wait) : time;
     };
-    forecast.repairs_each = each;
-    forecast.simulated = loss.chunks;
-    forecast.stripes = each * static_cast<double>(loss.stripes);
-    forecast.lost_stripes = each * static_cast<double>(loss.lost_stripes);
-    forecast.waiting_chunks = each * static_cast<double>(loss.waiting_chunks);
+    forecast.simulated = loss.simulated;
+    forecast.repairs_each = lost_chunks_ / static_cast<double>(loss.simulated);
+    forecast.stripes = loss.stripes;
+    forecast.lost_stripes = loss.lost_stripes;
+    forecast.waiting_chunks = loss.waiting_chunks;
     forecast.begins_seconds = wait + loss.begins_seconds;
     forecast.half_seconds = after(loss.half_seconds);
     forecast.most_seconds = after(loss.most_seconds);
     forecast.all_seconds = after(loss.all_seconds);
     for (uint32_t spare = 0; spare < loss.by_spare.size(); ++spare)
       if (const auto& level = loss.by_spare[spare]; level.stripes > 0)
-        forecast.endangered.push_back({.spare = spare,
-                                       .stripes = each * static_cast<double>(level.stripes),
-                                       .until_seconds = level.until_seconds + wait});
+        forecast.endangered.push_back(
+            {.spare = spare, .stripes = level.stripes, .until_seconds = level.until_seconds + wait});
     for (const LinkUse& use : loss.busiest)
       forecast.busiest.push_back(named(use, loss.rack_links));
   }
@@ -263,47 +289,6 @@ std::string_view method_name(Method method) {
     case Method::kClosedForm: return "closed form";
   }
   return "";
-}
-
-Result<Cluster> described(const Description& description) {
-  const uint32_t chunks = description.policy.chunks();
-  if (description.servers > kMostServers || description.stripes > kMostStripes)
-    return wrong(fmt::format("at most {} servers and {} stripes", kMostServers, kMostStripes));
-  if (description.servers < chunks)
-    return wrong(fmt::format("a stripe of {} needs {} servers, one for each chunk, and there are {}",
-                             description.policy.name(), chunks, description.servers));
-  if (description.racks > description.servers)
-    return wrong(fmt::format("{} servers do not fill {} racks", description.servers, description.racks));
-  Cluster cluster{.policy = description.policy,
-                  .chunk_bytes = description.chunk_bytes,
-                  .usual_rate = description.link_rate};
-  const double mean = static_cast<double>(description.stripes) * chunks / description.servers;
-  for (uint32_t i = 0; i < description.servers; ++i)
-    cluster.servers.push_back(
-        {.name = fmt::format("server-{}", i + 1),
-         .rack = fmt::format("rack-{}", description.racks > 0 ? i % description.racks + 1 : i + 1),
-         .up = description.link_rate,
-         .down = description.link_rate,
-         .chunks = static_cast<uint64_t>(std::llround(mean)),
-         .free_bytes = kRoomForAll});
-  return cluster;
-}
-
-Server live_server(const proto::ServerState& state) {
-  const auto limited = [&state](uint64_t rate) {
-    const uint64_t limit = state.repair_limit_bytes_per_second();
-    return static_cast<double>(limit > 0 && rate > 0 ? std::min(rate, limit) : rate);
-  };
-  return {.name = state.name(),
-          .rack = state.rack(),
-          .up = limited(state.up_bytes_per_second()),
-          .down = limited(state.down_bytes_per_second()),
-          .users = static_cast<double>(state.user_bytes_per_second()),
-          .chunks = state.chunks(),
-          .free_bytes = state.free_bytes(),
-          .alive = state.liveness() != proto::ServerState::DEAD,
-          .draining = state.draining(),
-          .slow = state.has_slow()};
 }
 
 Result<Forecast> forecast_loss(const Cluster& cluster, const Loss& loss) {

@@ -1,6 +1,7 @@
 #include "repair_manager/what_if/simulated_loss.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "erasure/code.h"
 #include "repair_manager/manager/repair_manager.h"
@@ -48,27 +49,30 @@ class Run {
  private:
   void count(const StripeView& stripe, const erasure::Code& code) {
     std::vector<uint32_t> left;
-    uint64_t bytes = 0;
+    double bytes = 0;
     uint32_t lacking = 0;
+    const double each = cluster_.repairs_each(stripe.id);
     for (const ChunkView& chunk : stripe.chunks) {
       if (chunk.available || chunk.length == 0) {
         left.push_back(chunk.index);
       } else {
         ++lacking;
-        bytes += chunk.length;
+        bytes += each * static_cast<double>(chunk.length);
       }
     }
     if (lacking == 0) return;
-    ++loss_.stripes;
-    loss_.chunks += lacking;
+    loss_.stripes += each;
+    loss_.chunks += each * lacking;
+    loss_.simulated += lacking;
     if (!code.decodable(left)) {
-      ++loss_.lost_stripes;
+      loss_.lost_stripes += each;
       lost_.push_back(stripe.id);
       return;
     }
     repairable_ += lacking;
     loss_.bytes += bytes;
-    ++loss_.by_spare[spare_of(lacking)].stripes;
+    loss_.by_spare[spare_of(lacking)].stripes += each;
+    repairable_chunks_ += each * lacking;
   }
 
   uint32_t spare_of(uint32_t lacking) const {
@@ -78,7 +82,10 @@ class Run {
 
   bool all_done() {
     for (; seen_ < cluster_.commits().size(); ++seen_)
-      if (can_be_whole(cluster_.commits()[seen_].stripe)) ++rebuilt_;
+      if (const StripeId stripe = cluster_.commits()[seen_].stripe; can_be_whole(stripe)) {
+        ++rebuilt_;
+        rebuilt_chunks_ += cluster_.repairs_each(stripe);
+      }
     return rebuilt_ == repairable_;
   }
 
@@ -91,19 +98,33 @@ class Run {
 
   void note_times() {
     if (cluster_.first_begin()) loss_.begins_seconds = to_seconds(*cluster_.first_begin() - began_);
-    uint64_t done = 0;
     for (const FluidCluster::Commit& commit : cluster_.commits()) {
       if (!can_be_whole(commit.stripe)) continue;
       const double at = to_seconds(commit.at - began_);
-      done += commit.bytes;
-      if (2 * done >= loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
-      if (10 * done >= 9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
-      if (done >= loss_.bytes) loss_.all_seconds = at;
+      add_progress(commit);
+      if (rebuilt_ == repairable_) loss_.all_seconds = at;
       // Stripes pass all the levels above their own.
       for (uint32_t spare = spare_of(commit.lacking); spare < loss_.by_spare.size(); ++spare)
         loss_.by_spare[spare].until_seconds = at;
     }
-    loss_.waiting_chunks = repairable_ - rebuilt_;
+    std::ranges::sort(progress_);
+    double done = 0;
+    for (const auto& [at, bytes] : progress_) {
+      done += bytes;
+      if (done >= 0.5 * loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
+      if (done >= 0.9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
+    }
+    loss_.waiting_chunks = rebuilt_ == repairable_ ? 0 : repairable_chunks_ - rebuilt_chunks_;
+  }
+
+  /// Repairs for which one stands end one after another between its begin and its end.
+  void add_progress(const FluidCluster::Commit& commit) {
+    const double began = to_seconds(commit.began - began_), ended = to_seconds(commit.at - began_);
+    const auto repairs = std::max(1L, std::lround(cluster_.repairs_each(commit.stripe)));
+    for (long i = 1; i <= repairs; ++i) {
+      const double part = static_cast<double>(i) / static_cast<double>(repairs);
+      progress_.emplace_back(began + (ended - began) * part, commit.bytes / static_cast<double>(repairs));
+    }
   }
 
   void note_links(size_t most) {
@@ -125,8 +146,10 @@ class Run {
   FluidCluster cluster_;
   RepairManager manager_;
   const TimePoint began_;
-  std::vector<StripeId> lost_;  // ascending: stripes whose data is lost
-  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;
+  std::vector<StripeId> lost_;                      // ascending: stripes whose data is lost
+  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;  // chunks of the state
+  double repairable_chunks_ = 0, rebuilt_chunks_ = 0;
+  std::vector<std::pair<double, double>> progress_;  // seconds, and bytes that were rebuilt then
   SimulatedLoss loss_;
 };
 

@@ -16,16 +16,16 @@ struct LinkUse {
   double bytes = 0, busy = 0;
 };
 
-/// Seconds since the servers were declared dead. Stripes, chunks and bytes are those of the state: a stripe that stands
-/// for several counts once.
+/// Seconds since the servers were declared dead. A stripe counts as often as the repairs for which its own stands.
 struct SimulatedLoss {
-  size_t chunks = 0, stripes = 0, lost_stripes = 0;
-  size_t waiting_chunks = 0;  ///< could be rebuilt and were not: there is no server for them
-  uint64_t bytes = 0;         ///< of the chunks that could be rebuilt
+  double chunks = 0, stripes = 0, lost_stripes = 0;
+  double waiting_chunks = 0;  ///< could be rebuilt and were not: there is no server for them
+  double bytes = 0;           ///< of the chunks that could be rebuilt
+  size_t simulated = 0;       ///< repairs
   double begins_seconds = 0;
   std::optional<double> half_seconds, most_seconds, all_seconds;
   struct Level {
-    size_t stripes = 0;
+    double stripes = 0;
     double until_seconds = 0;
   };
   std::vector<Level> by_spare;   ///< index: chunks that may still be lost
