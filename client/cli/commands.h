@@ -18,11 +18,12 @@ std::vector<Command> server_commands();     ///< server list, drain, undrain, re
 std::vector<Command> fault_commands();      ///< fault set, list, clear
 std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
-std::vector<Command> repair_commands();     ///< repair status, history, run
+std::vector<Command> repair_commands();     ///< repair status, history, run, what-if
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
 std::vector<Command> plan_commands();       ///< plan
 Command fsck_command();                     ///< fsck
 Command diagnose_command();                 ///< diagnose
+Command what_if_command();                  ///< repair what-if
 Command degraded_read_bench();              ///< bench degraded-read
 
 }  // namespace kintsugi::cli

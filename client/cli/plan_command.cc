@@ -1,10 +1,10 @@
 // plan: what a cluster that does not exist yet would hold, survive, and take to repair. Asks no server.
-#include <charconv>
 #include <cmath>
 
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/session.h"
+#include "client/cli/sizing_words.h"
 #include "common/base/human_bytes.h"
 #include "repair_manager/what_if/cluster_plan.h"
 
@@ -30,26 +30,6 @@ Status wrong(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
 }
 
-/// A number more than 0 and what follows it; a number of 0 says that there is none.
-std::pair<double, std::string_view> split_number(std::string_view text) {
-  double number = 0;
-  const auto [stop, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (error != std::errc() || !std::isfinite(number) || number <= 0) return {0, {}};
-  return {number, text.substr(static_cast<size_t>(stop - text.data()))};
-}
-
-/// "18T" as makers of disks write it, in powers of 1000; "16TiB" in powers of 1024. 0: it is neither.
-double parse_disk_bytes(std::string_view text) {
-  static constexpr std::string_view kLetters = "GTP";
-  const auto [number, unit] = split_number(text);
-  const size_t power = unit.empty() ? std::string_view::npos : kLetters.find(unit.front());
-  if (power == std::string_view::npos) return 0;
-  const std::string_view rest = unit.substr(1);
-  if (rest != "" && rest != "B" && rest != "iB") return 0;
-  return number * std::pow(rest == "iB" ? 1024 : 1000, static_cast<double>(power) + 3);
-}
-
 Status parse_disks(const std::string& text, ClusterShape& shape) {
   const auto [number, rest] = split_number(text);
   if (number >= 1 && number <= 1000 && number == std::floor(number) && rest.starts_with('x')) {
@@ -60,28 +40,13 @@ Status parse_disks(const std::string& text, ClusterShape& shape) {
   return wrong(fmt::format("--disks: {} is not a number of disks and the size of one, as in 8x18T", text));
 }
 
-Status parse_link(const std::string& text, ClusterShape& shape) {
-  const auto [number, unit] = split_number(text);
-  const double factor = unit == "g" ? 1e9 : unit == "m" ? 1e6 : 0;
-  shape.link_rate = number * factor / 8;
-  if (shape.link_rate > 0) return {};
-  return wrong(fmt::format("--link: {} is not a rate in bits a second, as in 25g or 500m", text));
-}
-
-/// The name of a policy may leave out its cell, which changes nothing here.
-Result<erasure::Policy> parse_policy(const std::string& name) {
-  auto policy = erasure::Policy::parse(name);
-  if (policy || name.ends_with('k')) return policy;
-  return erasure::Policy::parse(name + "-1024k");
-}
-
 Status make_plan(Arguments& a) {
   ClusterShape& shape = a.shape;
   shape.servers = a.servers;
   shape.racks = a.racks;
   KINTSUGI_TRY(parse_disks(a.disks, shape));
-  KINTSUGI_TRY(parse_link(a.link, shape));
-  KINTSUGI_ASSIGN(shape.policy, parse_policy(a.policy));
+  KINTSUGI_TRY(parse_link_rate("--link", a.link, shape.link_rate));
+  KINTSUGI_ASSIGN(shape.policy, parse_short_policy(a.policy));
   shape.disk_rate = a.disk_megabytes * 1e6;
   shape.chunk_bytes = static_cast<double>(a.chunk_bytes);
   shape.full = a.full_percent / 100;
@@ -90,12 +55,6 @@ Status make_plan(Arguments& a) {
   shape.replacement_seconds = a.replacement_hours * 3600;
   KINTSUGI_ASSIGN(a.plan, what_if::plan(shape));
   return {};
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.1f} s", seconds);
-  if (seconds < 2 * 3600) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
 }
 
 std::string terabytes(double bytes) {

@@ -1,4 +1,4 @@
-// repair status, history, run.
+// repair status, history, run; what-if stands in what_if_command.cc.
 #include <cstdio>
 #include <set>
 
@@ -157,7 +157,7 @@ std::vector<Command> repair_commands() {
   const auto a = std::make_shared<RunArguments>();
   return {
       {.name = "repair",
-       .help = "Rebuilding of lost chunks: current repairs, past repairs, repair now",
+       .help = "Rebuilding of lost chunks: current repairs, past repairs, repair now, repairs to come",
        .commands = {{.name = "status",
                      .help = "Show what is being repaired and what waits",
                      .prints_json = true,
@@ -183,7 +183,8 @@ std::vector<Command> repair_commands() {
                                  {"--dst", &a->destination, "Server that gets the (first) chunk"}},
                      .prints_json = true,
                      .check = [a] { return check_chunks(a->chunks); },
-                     .run = connected(a, run)}}}};
+                     .run = connected(a, run)},
+                    what_if_command()}}};
 }
 
 }  // namespace kintsugi::cli

@@ -1,4 +1,4 @@
-// The real repair manager on a cluster of any size, whose links are a fluid (fluid_network.h): how long the
+// The real repair manager on a cluster of any size, whose links are a fluid (repair_manager/what_if): how long the
 // repair of many lost chunks takes, against the bound that bandwidth sets, and what planning costs.
 //
 //   repair_schedule_bench [--servers 83] [--policy rs-12-4-1024k] [--chunk-mib 64] [--rate-mbit 1400]
@@ -26,11 +26,21 @@
 
 #include "common/log/log.h"
 #include "repair_manager/manager/repair_manager.h"
-#include "tests/benchmarks/fluid_cluster.h"
+#include "tests/benchmarks/lost_server.h"
 #include "tests/simulation/runtime/sim_node.h"
 
 namespace kintsugi::repair_manager {
 namespace {
+
+using what_if::FluidCluster;
+using what_if::FluidSettings;
+
+struct RealClock final : runtime::Clock {
+  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+  WallTime wall_now() const override { return {}; }
+  runtime::TimerId call_at(TimePoint, std::function<void()>) override { return {}; }
+  bool cancel(runtime::TimerId) override { return false; }
+};
 
 struct Settings {
   FluidSettings cluster;
@@ -39,10 +49,6 @@ struct Settings {
   uint64_t seeds = 3;
   uint32_t slots = Options{}.max_per_server;
 };
-
-double to_seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 /// The repair before trees, without any repair manager: the first k chunks by index, to the least loaded
 /// server that holds none of the stripe, in the queue's order.
@@ -53,11 +59,13 @@ class TraditionalRepair {
         chunk_bytes_(static_cast<double>(settings.chunk_bytes)),
         k_(erasure::Policy::parse(settings.policy)->k),
         slots_(slots),
-        waiting_(cluster.lost_chunks()),
+        waiting_(cluster.missing_chunks()[what_if::kDead]),
         helping_(settings.servers),
         receiving_(settings.servers) {
     start_what_fits();
   }
+
+  size_t done() const { return done_; }
 
  private:
   void start_what_fits() {
@@ -89,7 +97,7 @@ class TraditionalRepair {
         --helping_[helper];
         if (--*open > 0) return;
         --receiving_[to];
-        ++cluster_.committed;
+        ++done_;
         start_what_fits();
       });
     }
@@ -99,6 +107,7 @@ class TraditionalRepair {
   FluidCluster& cluster_;
   double chunk_bytes_;
   uint32_t k_, slots_;
+  size_t done_ = 0;
   std::vector<ChunkId> waiting_;
   std::vector<uint32_t> helping_, receiving_;
 };
@@ -106,19 +115,24 @@ class TraditionalRepair {
 struct Measured {
   double seconds = 0, bound = 0, placement_bound = 0;
   double planning_seconds = 0;  // real time of all but the network
+  double network_seconds = 0;   // real time of the network's rates
   size_t failed = 0;
 };
 
 Measured measure(const Settings& settings, const std::string& mode, uint64_t seed) {
   simulation::Simulation simulation(seed);
-  FluidCluster cluster(simulation, settings.cluster);
-  Measured measured{.bound = cluster.bound_seconds(), .placement_bound = cluster.placement_bound_seconds()};
+  const RealClock real_clock;
+  what_if::FluidState state = what_if::lost_server(settings.cluster, simulation.random());
+  state.network.stopwatch = &real_clock;
+  FluidCluster cluster(simulation.executor(), simulation.clock(), std::move(state));
+  Measured measured{.bound = what_if::bound_seconds(cluster, settings.cluster),
+                    .placement_bound = what_if::placement_bound_seconds(cluster, settings.cluster)};
   const TimePoint began = simulation.now();
-  const auto real_began = std::chrono::steady_clock::now();
-  const auto healthy = [&] { return cluster.committed == cluster.lost(); };
+  const TimePoint real_began = real_clock.now();
+  const auto healthy = [&] { return cluster.commits().size() == settings.cluster.lost; };
   if (mode == "qfs") {
     const TraditionalRepair repair(cluster, settings.cluster, settings.slots);
-    if (!simulation.run_until(healthy, 1000h)) std::abort();
+    if (!simulation.run_until([&] { return repair.done() == settings.cluster.lost; }, 1000h)) std::abort();
   } else {
     simulation::SimNode node(simulation, "meta");
     Options options{.max_per_server = settings.slots,
@@ -133,15 +147,16 @@ Measured measure(const Settings& settings, const std::string& mode, uint64_t see
     if (mode == "chain") options.shape = Shape::CHAIN;
     RepairManager manager(node.runtime(), options, cluster, nullptr);
     manager.start();
-    manager.server_dead(FluidCluster::kDead, cluster.lost_chunks());
+    manager.server_dead(what_if::kDead, cluster.missing_chunks()[what_if::kDead]);
     if (!simulation.run_until(healthy, 1000h)) std::abort();
     measured.failed = manager.status().failed();
     simulation.run_for(1s);
     simulation.run(manager.stop());
   }
-  const auto real = std::chrono::steady_clock::now() - real_began;
+  const double real = to_seconds(real_clock.now() - real_began);
   measured.seconds = to_seconds(simulation.now() - began) - (mode == "qfs" ? 0 : 1);
-  measured.planning_seconds = std::chrono::duration<double>(real).count() - cluster.network().seconds_spent();
+  measured.network_seconds = cluster.network().seconds_spent();
+  measured.planning_seconds = real - cluster.network().seconds_spent();
   return measured;
 }
 
@@ -205,6 +220,7 @@ void run(Settings settings) {
         mean.bound += one.bound / static_cast<double>(settings.seeds);
         mean.placement_bound += one.placement_bound / static_cast<double>(settings.seeds);
         mean.planning_seconds += one.planning_seconds / static_cast<double>(settings.seeds * cluster.lost);
+        mean.network_seconds += one.network_seconds / static_cast<double>(settings.seeds * cluster.lost);
         mean.failed += one.failed;
       }
       if (mode == "qfs") traditional = mean.seconds;
@@ -212,14 +228,15 @@ void run(Settings settings) {
         return traditional ? fmt::format("{:.1f}", 100 * (1 - seconds / *traditional)) : "null";
       };
       fmt::print(
-          "{}  {{\"lost\": {}, \"mode\": \"{}\", \"seconds\": {:.3f}, \"bound_seconds\": {:.3f}, "
+          "{}  {{\"lost\": {}, \"mode\": \"{}\", \"seconds\": {:.6f}, \"bound_seconds\": {:.3f}, "
           "\"ratio\": {:.3f}, \"placement_bound_seconds\": {:.3f}, \"placement_ratio\": {:.3f}, "
           "\"chunk_times\": {:.2f}, \"reduction_percent\": {}, "
-          "\"room_percent\": {}, \"placement_room_percent\": {}, \"planning_us\": {:.0f}, \"failed\": {}}}",
+          "\"room_percent\": {}, \"placement_room_percent\": {}, \"planning_us\": {:.0f}, \"network_us\": "
+          "{:.0f}, \"failed\": {}}}",
           first ? "" : ",\n", lost, mode, mean.seconds, mean.bound, mean.seconds / mean.bound,
           mean.placement_bound, mean.seconds / mean.placement_bound, mean.seconds / alone,
           reduction(mean.seconds), reduction(mean.bound), reduction(mean.placement_bound),
-          mean.planning_seconds * 1e6, mean.failed);
+          mean.planning_seconds * 1e6, mean.network_seconds * 1e6, mean.failed);
       std::fflush(stdout);
       first = false;
     }

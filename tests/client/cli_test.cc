@@ -71,6 +71,17 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"repair", "run", "--chunk", "81:3", "--chunk", "81:3"},
       {"repair", "run", "--chunk", "81:3", "--slice", "4 parsecs"},
       {"repair", "history", "--limit", "-1"},
+      {"repair", "what-if"},
+      {"repair", "what-if", "--server", "a", "--rack", "b"},
+      {"repair", "what-if", "--server", "a", "--budget", "much"},
+      {"repair", "what-if", "--server", "a", "--budget", "101%"},
+      {"repair", "what-if", "--server", "a", "--link", "fast"},
+      {"repair", "what-if", "--server", "a", "--stripes", "5"},
+      {"repair", "what-if", "--servers-total", "20"},
+      {"repair", "what-if", "--servers-total", "5", "--stripes", "10", "--policy", "rs-6-3"},
+      {"repair", "what-if", "--servers-total", "20", "--stripes", "10", "--policy", "rs-99-4"},
+      {"repair", "what-if", "--servers-total", "20", "--racks", "21", "--stripes", "10", "--policy",
+       "rs-6-3"},
       {"bench"},
       {"bench", "put", "--files", "0"},
       {"bench", "metadata", "--parallel", "2000"},
@@ -123,6 +134,31 @@ TEST_F(CommandLine, PlansAClusterThatIsNotThere) {
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.out.find("no server to spare"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("1.5 % of them fail in a year"), std::string::npos) << text.out;
+}
+
+TEST_F(CommandLine, ForecastsTheLossOfARackThatIsNotThere) {
+  const std::vector<std::string> words{"repair",    "what-if", "--servers-total", "30",     "--racks", "10",
+                                       "--stripes", "300",     "--policy",        "rs-6-3", "--rack",  "2"};
+  const Outcome text = kintsugi(words);
+  ASSERT_EQ(text.code, 0) << text.error;
+  EXPECT_NE(text.out.find("If server-2, server-12, server-22 die now"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("no stripe is one failure from loss"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("every repair was simulated"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("% of the time"), std::string::npos) << text.out;
+  std::vector<std::string> json = words;
+  json.insert(json.end(), {"--json", "--repair-delay", "0"});
+  const Outcome outcome = kintsugi(json);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto forecast = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(forecast["chunks"], 270);
+  EXPECT_LT(forecast["begins_seconds"], 12) << "10 s until the servers are dead";
+  EXPECT_LT(forecast["half_seconds"], forecast["all_seconds"]);
+  EXPECT_EQ(forecast["endangered"][0]["spare"], 2);
+  EXPECT_TRUE(forecast["one_failure_until_seconds"].is_null());
+  EXPECT_EQ(kintsugi({"repair", "what-if", "--servers-total", "30", "--stripes", "9", "--policy", "rs-6-3",
+                      "--server", "server-31"})
+                .code,
+            1);
 }
 
 TEST_F(CommandLine, ErrorsAreDocumentsWithJson) {

@@ -124,6 +124,10 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("repair status", {});
   does("repair history", {});
   does("repair run", {"--chunk", stripe + ":0"});
+  EXPECT_EQ(does("repair what-if", {"--server", "chunkserver-2"}).at("assumptions").at("described"), false);
+  EXPECT_EQ(
+      does("repair what-if", {"--servers-total", "20", "--stripes", "200", "--policy", "rs-4-2"}).at("exact"),
+      true);
   does("bench put", {"--files", "2", "--size", "1000"});
   does("bench get", {"--files", "2", "--size", "1000"});
   does("bench metadata", {"--operations", "10"});

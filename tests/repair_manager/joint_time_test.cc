@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "repair_manager/manager/repair_manager.h"
-#include "tests/benchmarks/fluid_cluster.h"
+#include "tests/benchmarks/lost_server.h"
 #include "tests/simulation/runtime/sim_node.h"
 
 // How long whole servers take to come back by the joint schedule, on links that are a fluid, against what the
@@ -9,21 +9,24 @@
 namespace kintsugi::repair_manager {
 namespace {
 
+using what_if::FluidSettings;
+
 struct Times {
   double seconds = 0, bound = 0;
 };
 
 Times repair(const FluidSettings& settings, uint64_t seed) {
   simulation::Simulation simulation(seed);
-  FluidCluster cluster(simulation, settings);
-  const double bound = cluster.placement_bound_seconds();
+  what_if::FluidCluster cluster(simulation.executor(), simulation.clock(),
+                                what_if::lost_server(settings, simulation.random()));
+  const double bound = what_if::placement_bound_seconds(cluster, settings);
   simulation::SimNode node(simulation, "meta");
   RepairManager manager(node.runtime(), {.min_deadline = 1h, .link = {.bytes_per_second = settings.rate}},
                         cluster, nullptr);
   const TimePoint began = simulation.now();
   manager.start();
-  manager.server_dead(FluidCluster::kDead, cluster.lost_chunks());
-  EXPECT_TRUE(simulation.run_until([&] { return cluster.committed == cluster.lost(); }, 1h));
+  manager.server_dead(what_if::kDead, cluster.missing_chunks()[what_if::kDead]);
+  EXPECT_TRUE(simulation.run_until([&] { return cluster.commits().size() == settings.lost; }, 1h));
   const std::chrono::duration<double> took = simulation.now() - began;
   EXPECT_EQ(manager.status().failed(), 0u);
   simulation.run_for(1s);

@@ -1,0 +1,163 @@
+#include "repair_manager/what_if/simulated_loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "erasure/code.h"
+#include "repair_manager/manager/repair_manager.h"
+#include "repair_manager/what_if/virtual_world.h"
+
+namespace kintsugi::what_if {
+namespace {
+
+using repair_manager::ChunkView;
+using repair_manager::RepairManager;
+using repair_manager::StripeView;
+
+/// Nothing has happened for so long, and nothing runs: what still waits has nowhere to go.
+constexpr Duration kStandsStill = std::chrono::minutes(2);
+constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
+
+class Run {
+ public:
+  Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options)
+      : policy_(policy),
+        options_(options),
+        world_(1),
+        cluster_(world_.executor(), world_.clock(), std::move(state)),
+        manager_(world_.runtime(), options, cluster_, nullptr),
+        began_(world_.now()) {
+    loss_.by_spare.resize(policy.tolerated());
+    const auto code = erasure::Code::get(policy);
+    for (const StripeView& stripe : cluster_.state().stripes)
+      count(stripe, *code);
+  }
+
+  SimulatedLoss carry_out(size_t most_links) {
+    manager_.start();
+    for (auto& [server, chunks] : cluster_.missing_chunks())
+      manager_.server_dead(server, chunks);
+    world_.run_until([this] { return all_done() || stands_still(); }, kLongest);
+    loss_.failed = manager_.counts().failed;
+    cluster_.stop();
+    world_.run(manager_.stop());
+    note_times();
+    note_links(most_links);
+    return std::move(loss_);
+  }
+
+ private:
+  void count(const StripeView& stripe, const erasure::Code& code) {
+    std::vector<uint32_t> left;
+    double bytes = 0;
+    uint32_t lacking = 0;
+    const double each = cluster_.repairs_each(stripe.id);
+    for (const ChunkView& chunk : stripe.chunks) {
+      if (chunk.available || chunk.length == 0) {
+        left.push_back(chunk.index);
+      } else {
+        ++lacking;
+        bytes += each * static_cast<double>(chunk.length);
+      }
+    }
+    if (lacking == 0) return;
+    loss_.stripes += each;
+    loss_.chunks += each * lacking;
+    loss_.simulated += lacking;
+    if (!code.decodable(left)) {
+      loss_.lost_stripes += each;
+      lost_.push_back(stripe.id);
+      return;
+    }
+    repairable_ += lacking;
+    loss_.bytes += bytes;
+    loss_.by_spare[spare_of(lacking)].stripes += each;
+    repairable_chunks_ += each * lacking;
+  }
+
+  uint32_t spare_of(uint32_t lacking) const {
+    return policy_.tolerated() - std::min(lacking, policy_.tolerated());
+  }
+  bool can_be_whole(StripeId stripe) const { return !std::ranges::binary_search(lost_, stripe); }
+
+  bool all_done() {
+    for (; seen_ < cluster_.commits().size(); ++seen_)
+      if (const StripeId stripe = cluster_.commits()[seen_].stripe; can_be_whole(stripe)) {
+        ++rebuilt_;
+        rebuilt_chunks_ += cluster_.repairs_each(stripe);
+      }
+    return rebuilt_ == repairable_;
+  }
+
+  bool stands_still() const {
+    const TimePoint last =
+        cluster_.commits().empty() ? began_ + options_.delay : cluster_.commits().back().at;
+    return world_.now() > std::max(last, began_ + options_.delay) + kStandsStill &&
+           manager_.counts().running == 0;
+  }
+
+  void note_times() {
+    if (cluster_.first_begin()) loss_.begins_seconds = to_seconds(*cluster_.first_begin() - began_);
+    for (const FluidCluster::Commit& commit : cluster_.commits()) {
+      if (!can_be_whole(commit.stripe)) continue;
+      const double at = to_seconds(commit.at - began_);
+      add_progress(commit);
+      if (rebuilt_ == repairable_) loss_.all_seconds = at;
+      // Stripes pass all the levels above their own.
+      for (uint32_t spare = spare_of(commit.lacking); spare < loss_.by_spare.size(); ++spare)
+        loss_.by_spare[spare].until_seconds = at;
+    }
+    std::ranges::sort(progress_);
+    double done = 0;
+    for (const auto& [at, bytes] : progress_) {
+      done += bytes;
+      if (done >= 0.5 * loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
+      if (done >= 0.9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
+    }
+    loss_.waiting_chunks = rebuilt_ == repairable_ ? 0 : repairable_chunks_ - rebuilt_chunks_;
+  }
+
+  /// Repairs for which one stands end one after another between its begin and its end.
+  void add_progress(const FluidCluster::Commit& commit) {
+    const double began = to_seconds(commit.began - began_), ended = to_seconds(commit.at - began_);
+    const auto repairs = std::max(1L, std::lround(cluster_.repairs_each(commit.stripe)));
+    for (long i = 1; i <= repairs; ++i) {
+      const double part = static_cast<double>(i) / static_cast<double>(repairs);
+      progress_.emplace_back(began + (ended - began) * part, commit.bytes / static_cast<double>(repairs));
+    }
+  }
+
+  void note_links(size_t most) {
+    const double seconds =
+        loss_.all_seconds.value_or(to_seconds(world_.now() - began_)) - loss_.begins_seconds;
+    const FluidNetwork& network = cluster_.network();
+    for (uint32_t link = 0; link < network.links(); ++link) {
+      const double bytes = network.carried(link);
+      if (bytes > 0) loss_.busiest.push_back({link, bytes, bytes / (network.capacity(link) * seconds)});
+    }
+    std::ranges::stable_sort(loss_.busiest, std::greater<>(), &LinkUse::busy);
+    loss_.busiest.resize(std::min(loss_.busiest.size(), most));
+    if (cluster_.has_rack_links()) loss_.rack_links = cluster_.rack_up(0);
+  }
+
+  const erasure::Policy policy_;
+  const repair_manager::Options options_;
+  VirtualWorld world_;
+  FluidCluster cluster_;
+  RepairManager manager_;
+  const TimePoint began_;
+  std::vector<StripeId> lost_;                      // ascending: stripes whose data is lost
+  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;  // chunks of the state
+  double repairable_chunks_ = 0, rebuilt_chunks_ = 0;
+  std::vector<std::pair<double, double>> progress_;  // seconds, and bytes that were rebuilt then
+  SimulatedLoss loss_;
+};
+
+}  // namespace
+
+SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
+                            const repair_manager::Options& options, size_t most_links) {
+  return Run(std::move(state), policy, options).carry_out(most_links);
+}
+
+}  // namespace kintsugi::what_if

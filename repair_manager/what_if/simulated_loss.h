@@ -1,0 +1,41 @@
+/// Runs a repair manager in virtual time until all that a state lacks is rebuilt, and notes when what was.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "erasure/policy.h"
+#include "repair_manager/plan/options.h"
+#include "repair_manager/what_if/fluid_cluster.h"
+
+namespace kintsugi::what_if {
+
+struct LinkUse {
+  uint32_t link = 0;  ///< as FluidCluster numbers them
+  double bytes = 0, busy = 0;
+};
+
+/// Seconds since the servers were declared dead. A stripe counts as often as the repairs for which its own stands.
+struct SimulatedLoss {
+  double chunks = 0, stripes = 0, lost_stripes = 0;
+  double waiting_chunks = 0;  ///< could be rebuilt and were not: there is no server for them
+  double bytes = 0;           ///< of the chunks that could be rebuilt
+  size_t simulated = 0;       ///< repairs
+  double begins_seconds = 0;
+  std::optional<double> half_seconds, most_seconds, all_seconds;
+  struct Level {
+    double stripes = 0;
+    double until_seconds = 0;
+  };
+  std::vector<Level> by_spare;   ///< index: chunks that may still be lost
+  std::vector<LinkUse> busiest;  ///< the busiest first
+  size_t rack_links = 0;         ///< number of the first link of a rack; 0: there is none
+  size_t failed = 0;             ///< attempts
+};
+
+/// All stripes of the state have this policy. `most_links`: limit of `busiest`.
+SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
+                            const repair_manager::Options& options, size_t most_links);
+
+}  // namespace kintsugi::what_if
