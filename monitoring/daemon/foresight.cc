@@ -19,15 +19,18 @@ using metric_trace::Trace;
 
 constexpr double kDay = 86400;
 /// Room on disks goes over days: its stretches are so much longer than those of what a process opens and takes.
-constexpr double kScaleOfRoom = 1.0 / 12;
+constexpr double kScaleOfRoom = 12;
 constexpr const char* kRoom = "free_bytes";
 
 bool is_room(const std::string& name) {
   return name.find(kRoom) != std::string::npos;
 }
 
-/// The last `seconds` of the rows.
-Trace latest(const std::string& directory, double seconds) {
+/// The last rows of the trace, as many as there should be in the time of so many.
+Trace latest(const std::string& directory, double rows) {
+  const auto header = metric_trace::latest_header(directory);
+  if (!header) return {};
+  const double seconds = rows * std::chrono::duration<double>(header->period).count();
   const auto now = std::chrono::system_clock::now().time_since_epoch();  // NOLINT: the clock of the rows
   const int64_t since = std::chrono::nanoseconds(now).count() - static_cast<int64_t>(1.1 * seconds * 1e9);
   std::vector<Trace> parts;
@@ -117,10 +120,10 @@ void Foresight::run(const std::shared_ptr<Shared>& shared) {
   for (Duration since_room = kRoomEvery; !shared->stopping; since_room += kEvery) {
     lock.unlock();
     if (since_room >= kRoomEvery) {
-      room = room_that_runs_out(latest(shared->directory, augury::kLongSeconds / kScaleOfRoom));
+      room = room_that_runs_out(latest(shared->directory, augury::kLongRows * kScaleOfRoom));
       since_room = Duration{};
     }
-    std::vector<Foretold> found = resources_that_run_out(latest(shared->directory, augury::kLongSeconds));
+    std::vector<Foretold> found = resources_that_run_out(latest(shared->directory, augury::kLongRows));
     found.insert(found.end(), room.begin(), room.end());
     lock.lock();
     shared->standing = std::move(found);

@@ -20,8 +20,8 @@ struct Foretold {
   augury::RunsOut what;
 };
 
-/// What processes open and take that will run out within a day, as the last half hour of a trace has it; the soonest
-/// first. Pure.
+/// What processes open and take that will run out within a day, as the last half hour of a trace has it (with a row a
+/// second); the soonest first. Pure.
 std::vector<Foretold> resources_that_run_out(const metric_trace::Trace& trace);
 /// The room on the disks of chunkservers that will run out within a week, as the last six hours have it. Pure.
 std::vector<Foretold> room_that_runs_out(const metric_trace::Trace& trace);

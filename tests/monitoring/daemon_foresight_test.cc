@@ -72,15 +72,12 @@ TEST(Foresight, DescriptorsThatAreNotClosedAreForetold) {
 }
 
 TEST(Foresight, RoomThatShrinksForHoursIsForetold) {
-  Trace trace = metric_trace::gauges({"kintsugi_chunkserver_free_bytes"}, 6 * 60, [](size_t minute) {
-    return std::vector<double>{1e12 - 1e8 * static_cast<double>(minute)};
+  const Trace trace = metric_trace::gauges({"kintsugi_chunkserver_free_bytes"}, 6 * 3600, [](size_t second) {
+    return std::vector<double>{1e12 - 1.65e6 * static_cast<double>(second)};
   });
-  trace.header.period = std::chrono::minutes(1);
-  for (auto& row : trace.rows)
-    row.t_ns *= 60;
   const std::vector<Foretold> found = room_that_runs_out(trace);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_NEAR(found[0].what.exhaustion.seconds_left / 86400, 6.7, 0.3);
+  EXPECT_NEAR(found[0].what.exhaustion.seconds_left / 86400, 6.8, 0.1);
   EXPECT_TRUE(resources_that_run_out(trace).empty());
 }
 

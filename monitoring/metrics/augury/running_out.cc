@@ -54,7 +54,8 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   std::vector<RunsOut> out;
   if (series.segments.empty() || series.t_ns.empty()) return out;
   const metric_trace::Segment& life = series.segments.back();
-  const double seconds = kLongSeconds / scale;
+  const double row_s = std::chrono::duration<double>(series.period).count() * scale;
+  const double seconds = kLongRows * row_s;
   if (life.rows() == 0 ||
       static_cast<double>(series.t_ns[life.end - 1] - series.t_ns[life.begin]) * 1e-9 < 0.9 * seconds)
     return out;
@@ -62,7 +63,7 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   for (size_t i = 0; i < columns.size(); ++i)
     columns[i] = i;
   const Eigen::VectorXd load = orion::Load(series, columns).of(series);
-  const Stretch latest = stretch_of(series, load, kShortSeconds / scale),
+  const Stretch latest = stretch_of(series, load, kShortRows * row_s),
                 longer = stretch_of(series, load, seconds);
   for (const size_t column : columns) {
     const double limit = series.limits[column];

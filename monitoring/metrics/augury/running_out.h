@@ -18,14 +18,14 @@ struct RunsOut {
   Exhaustion exhaustion;
 };
 
-/// The latest rows, and so many times as many before them. Both have to show the trend: what rises and falls with the
-/// load, or fills once after a start, does not do so for long.
-inline constexpr double kShortSeconds = 600, kLongSeconds = 1800;
+/// Rows of the two stretches: ten minutes and half an hour of a row a second. Both have to show the trend: what rises and
+/// falls with the load, or fills once after a start, does not do so for long.
+inline constexpr double kShortRows = 600, kLongRows = 1800;
 /// What grew by less than this share of its limit within the long stretch is left alone.
 inline constexpr double kLeastGrowth = 0.02;
 
-/// The soonest first. `scale`: how many times as fast as usual everything goes, for traces of a laboratory. Empty when the
-/// last life of the process is shorter than the long stretch.
+/// The soonest first. The stretches are `scale` times as long. Empty when the last life of the process is shorter than the
+/// long one.
 std::vector<RunsOut> running_out(const metric_trace::Series& series, double horizon_s, double scale = 1);
 
 }  // namespace kintsugi::augury
