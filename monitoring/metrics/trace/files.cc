@@ -1,5 +1,6 @@
 #include "monitoring/metrics/trace/files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
@@ -16,9 +17,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".trace";
 
-Result<std::string> contents(const std::string& path) {
+/// The header of a file and a row lie within so many bytes of its beginning.
+constexpr uint64_t kBeginning = 4 << 20;
+
+/// The first `most` bytes of a file.
+Result<std::string> contents(const std::string& path, uint64_t most = kMostReadBytes + 1) {
   std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
+  const uint64_t size = std::min(most, fs::file_size(path, error));
   if (error) return Status(Code::kIoError, fmt::format("{}: {}", path, error.message()));
   if (size > kMostReadBytes)
     return Status(Code::kLimitExceeded,
@@ -38,6 +43,12 @@ Result<Trace> read_file(const std::string& path, Torn torn) {
   return trace;
 }
 
+/// The header of a file, and its first rows.
+Result<Trace> read_beginning(const std::string& path) {
+  KINTSUGI_ASSIGN(const std::string bytes, contents(path, kBeginning));
+  return decode(bytes, Torn::kEndsTheTrace);
+}
+
 /// The Keeper's files in a directory, the oldest first.
 Result<std::vector<fs::path>> files_in(const std::string& directory) {
   std::error_code error;
@@ -47,6 +58,10 @@ Result<std::vector<fs::path>> files_in(const std::string& directory) {
   if (error) return Status(Code::kIoError, fmt::format("{}: {}", directory, error.message()));
   std::ranges::sort(paths);
   return paths;
+}
+
+Status nothing_in(const std::string& directory) {
+  return Status(Code::kNotFound, fmt::format("{}: no files whose names end in {}", directory, kExtension));
 }
 
 Result<Trace> read_directory(const std::string& directory) {
@@ -63,12 +78,37 @@ Result<Trace> read_directory(const std::string& directory) {
     if (!parts.empty() && part.header.period != parts.back().header.period) parts.clear();
     parts.push_back(std::move(part));
   }
-  if (parts.empty())
-    return Status(Code::kNotFound, fmt::format("{}: no files whose names end in {}", directory, kExtension));
+  if (parts.empty()) return nothing_in(directory);
   return joined(std::move(parts));
 }
 
 }  // namespace
+
+Status for_each_part(const std::string& directory, int64_t since_ns,
+                     const std::function<void(Trace part)>& use) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) return nothing_in(directory);
+  KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(directory));
+  if (paths.empty()) return nothing_in(directory);
+  size_t first = paths.size() - 1;
+  // A file ends where the next one begins.
+  for (; first > 0; --first) {
+    const auto beginning = read_beginning(paths[first]);
+    if (beginning && !beginning->rows.empty() && beginning->rows.front().t_ns <= since_ns) break;
+  }
+  for (size_t i = first; i < paths.size(); ++i)
+    if (auto part = read_file(paths[i], Torn::kEndsTheTrace)) use(std::move(*part));
+  return {};
+}
+
+Result<Header> latest_header(const std::string& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) return nothing_in(directory);
+  KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(directory));
+  for (auto path = paths.rbegin(); path != paths.rend(); ++path)
+    if (auto beginning = read_beginning(*path)) return std::move(beginning->header);
+  return nothing_in(directory);
+}
 
 Result<Trace> read_trace(const std::string& path) {
   std::error_code error;
@@ -113,6 +153,13 @@ Status Keeper::append(const Row& row) {
   return write(encode(row));
 }
 
+Status Keeper::change(Header header) {
+  KINTSUGI_TRY(check(header));
+  header_ = std::move(header);
+  file_.close();
+  return {};
+}
+
 uint64_t Keeper::bytes() const {
   uint64_t sum = 0;
   for (const File& file : files_)
@@ -131,8 +178,8 @@ Status Keeper::find_files() {
     const uint64_t number = std::strtoull(found.stem().c_str(), nullptr, 10);
     if (found != path(number)) continue;
     File file{.number = number, .bytes = fs::file_size(found, error)};
-    if (const auto trace = read_file(found, Torn::kEndsTheTrace); trace && !trace->rows.empty())
-      file.began_ns = trace->rows.front().t_ns;
+    if (const auto beginning = read_beginning(found); beginning && !beginning->rows.empty())
+      file.began_ns = beginning->rows.front().t_ns;
     files_.push_back(file);
     next_number_ = number + 1;
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,15 @@ namespace kintsugi::metric_trace {
 /// kLimitExceeded (more than kMostReadBytes).
 Result<Trace> read_trace(const std::string& path);
 inline constexpr uint64_t kMostReadBytes = uint64_t{4} << 30;
+
+/// Gives `use` the files of a Keeper's directory one by one, the oldest first, so that no more than one is in memory;
+/// those that end before `since_ns` are left out as a whole. A file that is dropped or damaged meanwhile is passed over.
+/// kNotFound: there is no directory, or no file in it. Another process may write to the directory.
+Status for_each_part(const std::string& directory, int64_t since_ns,
+                     const std::function<void(Trace part)>& use);
+
+/// The header that rows have now: that of the youngest file. kNotFound: as above.
+Result<Header> latest_header(const std::string& directory);
 
 /// Replaces the file.
 Status write_trace(const std::string& path, const Trace& trace);
@@ -37,6 +47,9 @@ class Keeper {
 
   /// After an error nothing of the row counts, and the next row begins a new file.
   Status append(const Row& row);
+  /// Rows have other metrics from now on: the next one begins a new file. kInvalidArgument: nothing is changed.
+  Status change(Header header);
+  const Header& header() const { return header_; }
 
   uint64_t bytes() const;
 
@@ -56,7 +69,7 @@ class Keeper {
   Status write(const std::string& bytes);
 
   const KeeperOptions options_;
-  const Header header_;
+  Header header_;
   std::deque<File> files_;  ///< oldest first
   std::ofstream file_;      ///< the last one; closed: the next row begins one
   uint64_t next_number_ = 1;
