@@ -13,6 +13,7 @@
 #include "common/daemon/private_directory.h"
 #include "common/log/log.h"
 #include "monitoring/sight/observer.h"
+#include "monitoring/sight/pages.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -83,6 +84,7 @@ class Daemon final : public daemon::Daemon {
         metaserver_(options.metaserver),
         server_(shell.runtime, std::move(options), shell.secret) {
     add_pages(shell.http, shell.metrics, server_);
+    sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
     server_.set_http_address(shell.http_address);
     server_.on_refused = [&ending = shell.ending](Status why) {
       const bool unwanted = why.code() == Code::kNotFound || why.code() == Code::kAlreadyExists;
@@ -128,7 +130,8 @@ class Daemon final : public daemon::Daemon {
               return sight::Reporting{.kind = "chunkserver",
                                       .name = server_.name(),
                                       .address = server_.address(),
-                                      .server_id = server_.id().value};
+                                      .server_id = server_.id().value,
+                                      .http_address = shell_.http_address};
             }};
   }
 

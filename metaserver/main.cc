@@ -78,6 +78,7 @@ class Daemon final : public daemon::Daemon {
     daemon_ = std::make_unique<MetaDaemon>(shell.runtime, std::move(options), shell.secret, *store_);
     add_pages(shell.http, shell.metrics, *daemon_);
     sight::add_pages(shell.http, shell.metrics, recorder_);
+    sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
     shell.metrics.gauge("kintsugi_metadata_damaged_files",
                         "Table files of the metadata store whose checksums are wrong, by the last check", {},
                         [&check = store_->check()] { return static_cast<double>(check.damaged_files()); });
@@ -89,12 +90,14 @@ class Daemon final : public daemon::Daemon {
   asio::awaitable<Status> start() override {
     const Status started = co_await daemon_->start();
     if (started.ok())
-      observer_.emplace(shell_.production, recorder_, shell_.secret,
-                        sight::ObserverOptions{.metaserver = listen_, .who = [address = listen_.to_string()] {
-                                                 return sight::Reporting{.kind = "metaserver",
-                                                                         .name = "metaserver",
-                                                                         .address = address};
-                                               }});
+      observer_.emplace(
+          shell_.production, recorder_, shell_.secret,
+          sight::ObserverOptions{.metaserver = listen_, .who = [this, address = listen_.to_string()] {
+                                   return sight::Reporting{.kind = "metaserver",
+                                                           .name = "metaserver",
+                                                           .address = address,
+                                                           .http_address = shell_.http_address};
+                                 }});
     co_return started;
   }
   asio::awaitable<void> stop() override {

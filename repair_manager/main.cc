@@ -36,6 +36,7 @@ class Daemon final : public daemon::Daemon {
         daemon_(shell.runtime, completed(options, shell), shell.secret) {
     add_pages(shell.http, shell.metrics, daemon_);
     sight::add_pages(shell.http, shell.metrics, recorder_);
+    sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
   }
 
   asio::awaitable<Status> start() override {
@@ -46,7 +47,8 @@ class Daemon final : public daemon::Daemon {
                                                  const std::string address = daemon_.endpoint().to_string();
                                                  return sight::Reporting{.kind = "repair-manager",
                                                                          .name = "repair manager " + address,
-                                                                         .address = address};
+                                                                         .address = address,
+                                                                         .http_address = shell_.http_address};
                                                }});
     co_return started;
   }

@@ -25,6 +25,12 @@ asio::awaitable<void> RepairPacer::Direction::let_users_go_first(uint64_t bytes)
 }
 
 asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {
+  const TimePoint began = clock_.now();
+  co_await wait_turn(bytes);
+  waited_ += clock_.now() - began;
+}
+
+asio::awaitable<void> RepairPacer::Direction::wait_turn(uint64_t bytes) {
   if (pacer_.users()) co_await let_users_go_first(bytes);
   const double rate = pacer_.rate(up_);
   if (rate <= 0) co_return;

@@ -50,6 +50,8 @@ class RepairPacer {
 
   /// The bytes per second that repairs may move now; 0: all they want.
   double rate(bool up);
+  /// For how long, summed over all that passed, repairs were held up here.
+  Duration waits() const { return sending_.waited() + receiving_.waited(); }
   /// Users are being served.
   bool users() const { return load && load().serving > 0; }
 
@@ -59,14 +61,17 @@ class RepairPacer {
     Direction(RepairPacer& pacer, const runtime::Runtime& runtime, bool up)
         : pacer_(pacer), clock_(runtime.clock), never_(runtime), up_(up) {}
     asio::awaitable<void> pass(uint64_t bytes) override;
+    Duration waited() const { return waited_; }
 
    private:
+    asio::awaitable<void> wait_turn(uint64_t bytes);
     asio::awaitable<void> let_users_go_first(uint64_t bytes);
 
     RepairPacer& pacer_;
     runtime::Clock& clock_;
     runtime::Event never_;  ///< never notified: waiting for it with a deadline is a pause
     bool up_;
+    Duration waited_{};
     TimePoint free_;  ///< when the bytes admitted so far will have passed
   };
 

@@ -83,6 +83,10 @@ class ChunkServer {
   const ServiceCounters& counters() const { return counters_; }
   const LinkRates& link_rates() const { return rates_; }
   const LinkTraffic& traffic() const { return traffic_; }
+  /// For how long, in total, repairs were held up for users or to keep to their rate.
+  Duration pacer_waits() const { return pacer_.waits(); }
+  size_t connections_in() const { return server_.connections(); }
+  size_t connections_out() const { return client_.connections(); }
   /// How far this machine's wall clock is ahead of the metaserver's.
   Duration clock_ahead() const { return metaserver_clock_.own_ahead(); }
   sight::Recorder& recorder() { return recorder_; }

@@ -26,26 +26,49 @@ void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
                   [&store] { return double(store.counters().chunks_removed); });
 }
 
+/// What the disks say, asked once for each page.
+struct DisksNow {
+  explicit DisksNow(const ChunkStore& store) : store(store) { ask(); }
+  void ask() {
+    reports = store.disk_reports();
+    busy = store.disk_busy_times();
+    under_way = store.disk_calls_under_way();
+  }
+  const ChunkStore& store;
+  std::vector<DiskReport> reports;
+  std::vector<Duration> busy;
+  std::vector<size_t> under_way;
+};
+
 /// Disks are told apart by their directories.
 void add_disk_metrics(metrics::Metrics& metrics, ChunkStore& store) {
-  const std::vector<DiskReport> disks = store.disk_reports();
-  for (size_t i = 0; i < disks.size(); ++i) {
-    const metrics::Labels disk{{"disk", disks[i].path}};
-    metrics.gauge("kintsugi_disk_health", "0: well, 1: slow, 2: hung, 3: read-only, 4: failed.", disk,
-                  [&store, i] { return double(store.disk_reports()[i].condition); });
-    metrics.gauge("kintsugi_disk_oldest_call_seconds", "Age of the oldest call that has not returned.", disk,
-                  [&store, i] { return to_seconds(store.disk_reports()[i].oldest_call); });
-    metrics.gauge("kintsugi_disk_chunks", "Chunks on the disk.", disk,
-                  [&store, i] { return double(store.disk_reports()[i].chunks); });
-    metrics.gauge("kintsugi_disk_quarantined_files", "Damaged files kept for people.", disk,
-                  [&store, i] { return double(store.disk_reports()[i].quarantined_files); });
-    metrics.gauge("kintsugi_disk_quarantined_bytes", "Bytes of damaged files kept for people.", disk,
-                  [&store, i] { return double(store.disk_reports()[i].quarantined_bytes); });
+  const auto now = std::make_shared<DisksNow>(store);
+  metrics.before_reading([now] { now->ask(); });
+  for (size_t i = 0; i < now->reports.size(); ++i) {
+    const metrics::Labels disk{{"disk", now->reports[i].path}};
+    const auto gauge = [&](const char* name, const char* help, auto read) {
+      metrics.gauge(name, help, disk, [now, i, read] { return static_cast<double>(read(now->reports[i])); });
+    };
+    gauge("kintsugi_disk_health", "0: well, 1: slow, 2: hung, 3: read-only, 4: failed.",
+          [](const DiskReport& report) { return report.condition; });
+    gauge("kintsugi_disk_oldest_call_seconds", "Age of the oldest call that has not returned.",
+          [](const DiskReport& report) { return to_seconds(report.oldest_call); });
+    gauge("kintsugi_disk_chunks", "Chunks on the disk.",
+          [](const DiskReport& report) { return report.chunks; });
+    gauge("kintsugi_disk_quarantined_files", "Damaged files kept for people.",
+          [](const DiskReport& report) { return report.quarantined_files; });
+    gauge("kintsugi_disk_quarantined_bytes", "Bytes of damaged files kept for people.",
+          [](const DiskReport& report) { return report.quarantined_bytes; });
     const std::string help = "Calls that the disk answered with an input/output error.";
-    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", disks[i].path}, {"call", "read"}},
-                    [&store, i] { return double(store.disk_reports()[i].read_errors); });
-    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", disks[i].path}, {"call", "write"}},
-                    [&store, i] { return double(store.disk_reports()[i].write_errors); });
+    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", now->reports[i].path}, {"call", "read"}},
+                    [now, i] { return double(now->reports[i].read_errors); });
+    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", now->reports[i].path}, {"call", "write"}},
+                    [now, i] { return double(now->reports[i].write_errors); });
+    metrics.gauge("kintsugi_disk_inflight", "Reads, writes and syncs that run or wait for their turn.", disk,
+                  [now, i] { return double(now->under_way[i]); });
+    metrics.counter("kintsugi_disk_busy_seconds_total",
+                    "Time during which at least one of those was under way.", disk,
+                    [now, i] { return to_seconds(now->busy[i]); });
   }
 }
 
@@ -141,6 +164,15 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
                   [&counters] { return double(counters.bytes_verified); });
   metrics.counter("kintsugi_chunkserver_failed_calls_total", "Calls that ended with an error.", {},
                   [&counters] { return double(counters.failures); });
+  metrics.counter("kintsugi_pacer_wait_seconds_total",
+                  "Time for which repairs waited for users and for their rate.", {},
+                  [&server] { return to_seconds(server.pacer_waits()); });
+  constexpr const char* kConnections =
+      "Open connections for calls and streams: that others, or this server, opened.";
+  metrics.gauge("kintsugi_rpc_connections", kConnections, {{"side", "server"}},
+                [&server] { return double(server.connections_in()); });
+  metrics.gauge("kintsugi_rpc_connections", kConnections, {{"side", "client"}},
+                [&server] { return double(server.connections_out()); });
   metrics.gauge("kintsugi_chunkserver_repairs_running", "Partial sums and repairs under way.", {},
                 [&counters] { return double(counters.repairs_running); });
   metrics.gauge("kintsugi_chunkserver_free_buffers", "Transfer buffers that are free.", {},

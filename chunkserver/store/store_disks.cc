@@ -195,6 +195,13 @@ std::vector<Duration> StoreDisks::busy_times() const {
   return times;
 }
 
+std::vector<size_t> StoreDisks::calls_under_way() const {
+  std::vector<size_t> calls;
+  for (const auto& root : roots_)
+    calls.push_back(root->device.under_way());
+  return calls;
+}
+
 uint64_t StoreDisks::bytes_read() const {
   uint64_t bytes = 0;
   for (const auto& root : roots_)

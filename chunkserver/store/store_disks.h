@@ -76,6 +76,7 @@ class StoreDisks {
   std::vector<DiskReport> reports() const;
   /// How long each disk was busy since the start.
   std::vector<Duration> busy_times() const;
+  std::vector<size_t> calls_under_way() const;
   uint64_t bytes_read() const;
 
   /// Cleans segments until nothing is worth it.

@@ -7,8 +7,10 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/last_words.h"
 #include "common/daemon/loop_metrics.h"
@@ -111,8 +113,10 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
                   [] { return static_cast<double>(log::dropped_lines()); });
   add_loop_metrics(production, metrics);
   http::HttpServer http(production.io().get_executor());
-  http.handle("/debug/sample/names",
-              [&metrics](std::string_view) { return http::Response{.body = metrics.sample_names()}; });
+  // Whoever reads samples over time wants to know whether they are those of one process.
+  http.handle("/debug/sample/names", [&metrics](std::string_view) {
+    return http::Response{.body = fmt::format("# pid {}\n", ::getpid()) + metrics.sample_names()};
+  });
   http.handle("/debug/sample",
               [&metrics](std::string_view) { return http::Response{.body = metrics.sample_values()}; });
   Shell shell{production, production.runtime(), secret, http, metrics};

@@ -56,6 +56,8 @@ struct Metrics::State {
   /// Name, help text and labels of each info metric.
   std::vector<std::tuple<std::string, std::string, std::function<Labels()>>> infos;
   std::vector<std::shared_ptr<prometheus::Collectable>> collectables;
+  std::vector<std::function<void()>> preparations;
+  std::function<void(std::string&)> regions;
 
   void add(const std::string& name, const std::string& help, prometheus::MetricType type, Labels labels,
            std::function<double()> read) {
@@ -87,6 +89,14 @@ void Metrics::add(std::shared_ptr<prometheus::Collectable> collectable) {
   state_->collectables.push_back(std::move(collectable));
 }
 
+void Metrics::before_reading(std::function<void()> prepare) {
+  state_->preparations.push_back(std::move(prepare));
+}
+
+void Metrics::sample_regions(std::function<void(std::string&)> append) {
+  state_->regions = std::move(append);
+}
+
 void Metrics::add_process_metrics() {
   counter("process_cpu_seconds_total", "User and system CPU time spent.", {}, cpu_seconds);
   gauge("process_resident_memory_bytes", "Resident memory.", {}, resident_bytes);
@@ -109,16 +119,23 @@ std::string Metrics::sample_names() const {
 }
 
 std::string Metrics::sample_values() const {
+  for (const auto& prepare : state_->preparations)
+    prepare();
   std::string values;
   for (const auto& [name, value] : state_->values) {
     if (is_of_process(name)) continue;
     for (const auto& [labels, read] : value.series)
       fmt::format_to(std::back_inserter(values), "{}{}", values.empty() ? "" : " ", read());
   }
+  values += '\n';
+  if (!state_->regions) return values;
+  state_->regions(values);
   return values + "\n";
 }
 
 std::function<std::string()> Metrics::read() const {
+  for (const auto& prepare : state_->preparations)
+    prepare();
   std::vector<prometheus::MetricFamily> families;
   for (const auto& [name, value] : state_->values) {
     prometheus::MetricFamily family{name, value.help, value.type, {}};

@@ -110,6 +110,10 @@ void Client::finish(runtime::Endpoint to, std::unique_ptr<Stream> stream) {
   if (connection) state_->pool->give_back(to, std::move(connection));
 }
 
+size_t Client::connections() const {
+  return state_->pool->connections();
+}
+
 asio::awaitable<void> Client::stop() {
   auto state = state_;
   co_await state->pool->stop();

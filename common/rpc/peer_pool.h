@@ -37,6 +37,7 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   void give_back(const runtime::Endpoint& to, std::shared_ptr<BufferedConnection> connection);
 
   asio::awaitable<void> stop();
+  size_t connections() const { return registry_->size(); }
   bool stopped() const { return group_.stopping(); }
   const runtime::Runtime& runtime() const { return runtime_; }
   const ClientLimits& limits() const { return limits_; }

@@ -64,6 +64,10 @@ runtime::Endpoint Server::local_endpoint() const {
   return state_->listener->local_endpoint();
 }
 
+size_t Server::connections() const {
+  return state_->connections->size();
+}
+
 asio::awaitable<void> Server::State::accept_loop() {
   while (!group.stopping()) {
     Result<std::unique_ptr<runtime::Connection>> accepted = co_await listener->accept();

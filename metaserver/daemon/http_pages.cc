@@ -17,6 +17,35 @@ std::string describe_managers(const RepairCoordinator& coordinator) {
   return text;
 }
 
+/// Totals of the cluster. They cost a read of the store, and are asked once for each page.
+void add_totals(metrics::Metrics& metrics, MetaDaemon& daemon) {
+  const auto now = std::make_shared<MetaServerStats>();
+  metrics.before_reading([now, &daemon] { *now = daemon.metaserver().stats(); });
+  const auto gauge = [&](const std::string& name, const std::string& help, auto read) {
+    metrics.gauge("kintsugi_" + name, help, {}, [now, read] { return static_cast<double>(read(*now)); });
+  };
+  gauge("files", "Files in the namespace", [](const MetaServerStats& stats) { return stats.files; });
+  gauge("stripes", "Stripes", [](const MetaServerStats& stats) { return stats.stripes; });
+  gauge("servers_alive", "Chunkservers that heartbeat",
+        [](const MetaServerStats& stats) { return stats.servers_alive; });
+  gauge("servers_dead", "Chunkservers that are dead",
+        [](const MetaServerStats& stats) { return stats.servers_dead; });
+  gauge("chunks_lost", "Chunks reported missing or corrupt",
+        [](const MetaServerStats& stats) { return stats.lost_chunks; });
+  gauge("chunks_missing", "Chunks that cannot be read now, as counted in the background",
+        [](const MetaServerStats& stats) { return stats.health.missing_chunks(); });
+  gauge("stripes_degraded", "Stripes that lack a chunk, or more",
+        [](const MetaServerStats& stats) { return stats.health.degraded(); });
+  gauge("stripes_without_spare", "Degraded stripes that cannot be read after one more loss",
+        [](const MetaServerStats& stats) { return stats.health.without_spare(); });
+  gauge("stripes_unreadable", "Degraded stripes of which too few chunks are left to read them",
+        [](const MetaServerStats& stats) { return stats.health.unreadable(); });
+  gauge("quarantined_chunks", "Chunks that no file names and that may not be garbage",
+        [](const MetaServerStats& stats) { return stats.quarantined_chunks; });
+  gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",
+        [](const MetaServerStats& stats) { return stats.in_doubt ? 1 : 0; });
+}
+
 void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   const auto gauge = [&](const std::string& name, const std::string& help, auto read) {
     metrics.gauge("kintsugi_" + name, help, {},
@@ -24,28 +53,12 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   };
   metrics.info("kintsugi_server_info", "Which daemon this is.",
                [] { return metrics::Labels{{"kind", "metaserver"}, {"name", "metaserver"}}; });
-  gauge("files", "Files in the namespace", [](MetaDaemon& d) { return d.metaserver().stats().files; });
-  gauge("stripes", "Stripes", [](MetaDaemon& d) { return d.metaserver().stats().stripes; });
-  gauge("servers_alive", "Chunkservers that heartbeat",
-        [](MetaDaemon& d) { return d.metaserver().stats().servers_alive; });
-  gauge("servers_dead", "Chunkservers that are dead",
-        [](MetaDaemon& d) { return d.metaserver().stats().servers_dead; });
-  gauge("chunks_lost", "Chunks reported missing or corrupt",
-        [](MetaDaemon& d) { return d.metaserver().stats().lost_chunks; });
-  gauge("chunks_missing", "Chunks that cannot be read now, as counted in the background",
-        [](MetaDaemon& d) { return d.metaserver().stats().health.missing_chunks(); });
-  gauge("stripes_degraded", "Stripes that lack a chunk, or more",
-        [](MetaDaemon& d) { return d.metaserver().stats().health.degraded(); });
-  gauge("stripes_without_spare", "Degraded stripes that cannot be read after one more loss",
-        [](MetaDaemon& d) { return d.metaserver().stats().health.without_spare(); });
-  gauge("stripes_unreadable", "Degraded stripes of which too few chunks are left to read them",
-        [](MetaDaemon& d) { return d.metaserver().stats().health.unreadable(); });
+  add_totals(metrics, daemon);
   gauge("servers_not_reported", "Chunkservers that have yet to say which of their chunks they have",
         [](MetaDaemon& d) { return d.metaserver().state().cluster.servers_not_reported().size(); });
-  gauge("quarantined_chunks", "Chunks that no file names and that may not be garbage",
-        [](MetaDaemon& d) { return d.metaserver().stats().quarantined_chunks; });
-  gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",
-        [](MetaDaemon& d) { return d.metaserver().stats().in_doubt ? 1 : 0; });
+  constexpr const char* kConnections = "Open connections for calls and streams, that others opened.";
+  metrics.gauge("kintsugi_rpc_connections", kConnections, {{"side", "server"}},
+                [&daemon] { return static_cast<double>(daemon.metaserver().connections()); });
   gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
   gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",

@@ -210,6 +210,7 @@ ProcessSampler::ProcessSampler(uint32_t pid, const std::string& proc) : buffer_(
   const std::string folder = proc + "/" + std::to_string(pid) + "/";
   for (size_t i = 0; i < kFiles; ++i)
     paths_[i] = folder + kNames[i];
+  limits_ = folder + "limits";
   descriptors_ = folder + "fd";
 }
 
@@ -227,6 +228,19 @@ double ProcessSampler::open_descriptors() const {
     ++count;
   ::closedir(directory);
   return count;
+}
+
+double ProcessSampler::descriptors_limit() {
+  constexpr std::string_view kLine = "Max open files";
+  ProcFile file;
+  auto text = file.read(limits_, buffer_);
+  while (text && !text->empty()) {
+    std::string_view line = next_line(*text);
+    if (!line.starts_with(kLine)) continue;
+    line.remove_prefix(kLine.size());
+    return number(next_word(line));
+  }
+  return kUnknown;
 }
 
 Presence ProcessSampler::sample(std::span<double> row) {

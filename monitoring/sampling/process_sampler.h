@@ -54,6 +54,9 @@ class ProcessSampler {
   /// REQUIRES: row.size() == metrics().size().
   Presence sample(std::span<double> row);
 
+  /// How many descriptors the process may have open now; NaN: not known.
+  double descriptors_limit();
+
  private:
   static constexpr size_t kFiles = 8;
 
@@ -62,6 +65,7 @@ class ProcessSampler {
 
   std::array<std::string, kFiles> paths_;
   std::array<ProcFile, kFiles> files_;
+  std::string limits_;
   std::string descriptors_;  ///< the folder with an entry for each open descriptor
   std::vector<char> buffer_;
   std::optional<uint64_t> started_;  ///< when the process of the sample before began, in ticks since the boot

@@ -133,6 +133,8 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   std::atomic<pid_t> loop_thread_id{0};  ///< kernel id of the same thread; 0: unknown
   runtime::ProcessorClock processor;     ///< used by the observer's thread only
   WallJumps wall_jumps;                  ///< used by the observer's thread only
+  const uint64_t pid_namespace = sight::pid_namespace();
+  const std::string own_build_id = build_id();
   Duration stood_still{};   ///< in total, as proto::SightSystem has it; the observer's thread only
   int64_t sampled_for = 0;  ///< the unanswered check for which a stack was taken
   StackSample sample;
@@ -212,6 +214,10 @@ void Observer::State::complete(proto::SightReport& report) {
     told.set_lost(link.lost);
   }
   *report.mutable_clock() = wall_jumps.told();
+  report.set_pid(static_cast<uint32_t>(::getpid()));
+  report.set_pid_namespace(pid_namespace);
+  report.set_http_address(reporter.who().http_address);
+  report.set_build_id(own_build_id);
 }
 
 asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <unordered_map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 #include <prometheus/collectable.h>
@@ -59,8 +61,16 @@ class RecorderCollectable : public prometheus::Collectable {
       family.metric[0].counter.value = double(value);
       return family;
     };
+    prometheus::MetricFamily open{"kintsugi_module_open",
+                                  "Executions of a module that have begun and not ended.",
+                                  prometheus::MetricType::Gauge,
+                                  {}};
+    for (const auto& [name, count] : open_regions(recorder_)) {
+      open.metric.emplace_back().label = {{"module", std::string(name)}};
+      open.metric.back().gauge.value = double(count);
+    }
     const LiveWork& live = recorder_.live();
-    return {std::move(durations), std::move(errors),
+    return {std::move(durations), std::move(errors), std::move(open),
             one("kintsugi_sight_dropped_total", "Open work that found no place in a table.", live.dropped()),
             one("kintsugi_sight_implicit_tasks_total", "Work side by side that nobody marked as tasks.",
                 live.implicit_tasks().count())};
@@ -148,6 +158,12 @@ std::string render_live(const Recorder& recorder) {
 
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder& recorder) {
   metrics.add(std::make_shared<RecorderCollectable>(recorder));
+  metrics.sample_regions([&recorder](std::string& line) {
+    bool first = true;
+    for (const auto& [name, count] : open_regions(recorder))
+      fmt::format_to(std::back_inserter(line), "{}{}={}", std::exchange(first, false) ? "" : " ", name,
+                     count);
+  });
   http.handle("/debug/paths",
               [&recorder](std::string_view) { return http::Response{.body = render_paths(recorder)}; });
   http.handle("/debug/events", [&recorder](std::string_view) {
@@ -164,6 +180,21 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder
   });
   http.handle("/debug/live",
               [&recorder](std::string_view) { return http::Response{.body = render_live(recorder)}; });
+}
+
+void add_loop_lag(metrics::Metrics& metrics, std::function<Duration()> lag) {
+  metrics.gauge("kintsugi_loop_lag_seconds", "How long the event loop lately took to come to what was ready.",
+                {}, [lag = std::move(lag)] { return to_seconds(lag()); });
+}
+
+std::map<std::string_view, uint64_t> open_regions(const Recorder& recorder) {
+  // A region has the same site whenever it is entered: names are compared only once for each.
+  std::unordered_map<const Site*, uint64_t> by_site;
+  recorder.live().records().for_each_open_site([&](const Site& site) { ++by_site[&site]; });
+  std::map<std::string_view, uint64_t> open;
+  for (const auto& [site, count] : by_site)
+    open[site->name] += count;
+  return open;
 }
 
 uint64_t trace_of_query(std::string_view query) {

@@ -1,13 +1,20 @@
 /// The pages on which a daemon shows what its recorder holds.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::sight {
 
-/// Adds to /metrics one histogram, kintsugi_module_seconds{path="...",module="..."}, and kintsugi_module_errors_total.
+/// Adds to /metrics one histogram, kintsugi_module_seconds{path="...",module="..."}, kintsugi_module_errors_total, and
+/// kintsugi_module_open{module="..."}: how many executions of it have begun and not ended. The page of samples gets the
+/// last one, too.
 /// Serves pages:
 ///
 /// - /debug/paths: a table of all calling contexts with their count, errors, mean, 50th and 99th percentile (upper
@@ -20,6 +27,13 @@ namespace kintsugi::sight {
 ///
 /// `recorder` outlives both.
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder& recorder);
+
+/// Adds kintsugi_loop_lag_seconds. `lag` is called as long as the registry lives.
+void add_loop_lag(metrics::Metrics& metrics, std::function<Duration()> lag);
+
+/// How many executions of each region are open now, by its name; those without any are not there. On the loop's thread
+/// the numbers are exact, but for calls of which only one in many is recorded.
+std::map<std::string_view, uint64_t> open_regions(const Recorder& recorder);
 
 /// The trace of "id=HEX", 16 digits or the 32 of a W3C id; 0: none is named.
 uint64_t trace_of_query(std::string_view query);

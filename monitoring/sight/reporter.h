@@ -17,11 +17,12 @@ namespace kintsugi::sight {
 
 /// The identity of the reporting process.
 struct Reporting {
-  std::string kind;        ///< metaserver, chunkserver, repair-manager, client, mount, monitor
-  std::string name;        ///< name for people; empty: none
-  std::string address;     ///< address of its RPC server; empty: it has none
-  uint64_t server_id = 0;  ///< only of a chunkserver
-  std::string host;        ///< machine; empty: the one on which this process runs
+  std::string kind;            ///< metaserver, chunkserver, repair-manager, client, mount, monitor
+  std::string name;            ///< name for people; empty: none
+  std::string address;         ///< address of its RPC server; empty: it has none
+  uint64_t server_id = 0;      ///< only of a chunkserver
+  std::string host;            ///< machine; empty: the one on which this process runs
+  std::string http_address{};  ///< address of its pages; empty: it has none
 };
 
 struct ReporterLimits {

@@ -17,6 +17,7 @@
 #include <elf.h>
 #include <execinfo.h>
 #include <link.h>
+#include <sys/stat.h>
 
 namespace kintsugi::sight {
 
@@ -137,6 +138,11 @@ std::string name_of(const std::vector<Symbol>& symbols, uintptr_t address) {
 
 std::string build_id() {
   return binary().id;
+}
+
+uint64_t pid_namespace() {
+  struct stat status{};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
 StackSample sample_stack(pthread_t thread, Duration limit) {

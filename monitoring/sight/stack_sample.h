@@ -24,4 +24,8 @@ StackSample sample_stack(pthread_t thread, Duration limit = std::chrono::millise
 /// The build id of the running binary; empty when it has none.
 std::string build_id();
 
+/// The inode of this process's pid namespace; 0: not known. Equal numbers of processes mean the same process only within
+/// one namespace of one machine.
+uint64_t pid_namespace();
+
 }  // namespace kintsugi::sight

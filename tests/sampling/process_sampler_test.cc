@@ -71,6 +71,18 @@ class RecordedProc : public testing::Test {
   Row row_;
 };
 
+TEST_F(RecordedProc, TheLimitOfDescriptorsIsTheSoftOne) {
+  ProcessSampler sampler(7, root_);
+  EXPECT_TRUE(std::isnan(sampler.descriptors_limit())) << "an old kernel may hide it";
+  write("limits",
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+        "Max processes             100                  100                  processes\n"
+        "Max open files            256                  4096                 files\n");
+  EXPECT_EQ(sampler.descriptors_limit(), 256);
+  write("limits", "Max open files            unlimited            unlimited            files\n");
+  EXPECT_TRUE(std::isnan(sampler.descriptors_limit()));
+}
+
 TEST_F(RecordedProc, AreReadAsTheKernelMeansThem) {
   ProcessSampler sampler(7, root_);
   ASSERT_EQ(row_.take(sampler), Presence::kHere);

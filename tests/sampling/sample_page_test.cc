@@ -18,6 +18,13 @@ TEST(SamplePage, HasOneValueForEachNameInTheSameOrder) {
   EXPECT_EQ(metrics.sample_values(), "3 0.1 1000000000000000\n");
   bytes = 7;
   EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\n");
+  int prepared = 0;
+  metrics.before_reading([&] { ++prepared; });
+  metrics.sample_regions([](std::string& line) { line += "disk.read=2 disk.write=1"; });
+  EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\ndisk.read=2 disk.write=1\n");
+  EXPECT_EQ(prepared, 1) << "once for all values of a page";
+  (void)metrics.text();
+  EXPECT_EQ(prepared, 2);
 }
 
 }  // namespace

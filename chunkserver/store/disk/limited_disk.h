@@ -57,6 +57,8 @@ class LimitedDisk final : public runtime::Disk {
 
   /// How long, up to now, something was being read, written or synced, or waited for its turn.
   Duration busy_time() const;
+  /// How many of those are under way now.
+  size_t under_way() const { return under_way_; }
   uint64_t bytes_read() const { return bytes_read_; }
   uint64_t bytes_written() const { return bytes_written_; }
 

@@ -125,6 +125,14 @@ class RecordTable {
       if (get(records_[slot].span_id) == span && get(records_[slot].kind) != RegionKind::kFree) return true;
     return false;
   }
+  /// Calls `use` with the site of each open region; waits have none. Reads two fields of each record, not the whole.
+  template <class Use>
+  void for_each_open_site(Use use) const {
+    for (uint32_t slot = 1; slot < slots(); ++slot) {
+      if (get(records_[slot].kind) == RegionKind::kFree) continue;
+      if (const Site* site = get(records_[slot].site)) use(*site);
+    }
+  }
   uint64_t dropped() const { return dropped_.get(); }
 
  private:

@@ -1,0 +1,108 @@
+#include "monitoring/recording/recording.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/log/log.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::recording {
+
+Recording::Recording(const runtime::Runtime& runtime, RecordingOptions options)
+    : runtime_(runtime), options_(std::move(options)) {}
+
+void Recording::set_targets(const std::vector<Target>& targets) {
+  std::set<std::string_view> names;
+  for (const Target& target : targets) {
+    if (target.name.empty() || !names.insert(target.name).second) continue;
+    auto& daemon = daemons_[target.name];
+    if (daemon) {
+      daemon->change(target);
+    } else {
+      daemon = std::make_unique<SampledDaemon>(runtime_, target);
+      daemons_changed_ = true;
+    }
+  }
+  // Columns of a daemon that is gone stay until columns are made anew for another reason.
+  std::erase_if(daemons_, [&](const auto& daemon) { return !names.contains(daemon.first); });
+}
+
+asio::awaitable<void> Recording::sample() {
+  const TimePoint deadline = runtime_.clock.now() + std::min<Duration>(kPageLimit, options_.period / 2);
+  runtime::TaskGroup pages(runtime_);
+  for (const auto& [name, daemon] : daemons_)
+    pages.spawn(daemon->sample_page(deadline));
+  // The pages are asked for first, and /proc is read while they are on their way.
+  co_await asio::post(runtime_.executor, asio::use_awaitable);
+  for (const auto& [name, daemon] : daemons_)
+    daemon->sample_process();
+  co_await pages.join();
+}
+
+asio::awaitable<void> Recording::tick() {
+  if (daemons_.empty()) co_return;
+  if (runtime_.clock.now() < again_at_) {
+    miss();
+    co_return;
+  }
+  const int64_t t_ns = runtime_.clock.wall_now().time_since_epoch().count();
+  co_await sample();
+  metric_trace::Row row{.t_ns = t_ns, .values = {}, .open = {}, .restarts = {}};
+  const Status kept = keep(std::move(row));
+  if (!kept.ok()) {
+    stop(kept);
+    co_return;
+  }
+  if (!keeper_) co_return;  // nobody has answered yet
+  ++state_.rows;
+  state_.bytes = keeper_->bytes();
+  if (!std::exchange(state_.stopped, {}).empty()) log::info("metrics are recorded again");
+}
+
+bool Recording::wants_columns() const {
+  if (header_.metrics.empty() || daemons_changed_) return true;
+  return runtime_.clock.now() - columns_at_ >= kColumnsEvery &&
+         std::ranges::any_of(daemons_, [](const auto& daemon) { return daemon.second->has_more(); });
+}
+
+Status Recording::place_columns() {
+  metric_trace::Header header;
+  header.period = options_.period;
+  header.host = options_.host;
+  for (const auto& [name, daemon] : daemons_)
+    daemon->describe(header);
+  if (header.metrics.empty()) return {};
+  header_ = header;
+  columns_at_ = runtime_.clock.now();
+  daemons_changed_ = false;
+  state_.metrics = header_.metrics.size();
+  return keeper_ ? keeper_->change(std::move(header)) : Status();
+}
+
+Status Recording::keep(metric_trace::Row row) {
+  if (wants_columns()) KINTSUGI_TRY(place_columns());
+  if (header_.metrics.empty()) return {};
+  if (!keeper_) {
+    KINTSUGI_ASSIGN(keeper_, metric_trace::Keeper::open(options_.keep, header_));
+  }
+  row.values.assign(header_.metrics.size(), metric_trace::kMissing);
+  for (const auto& [name, daemon] : daemons_)
+    daemon->fill(row);
+  return keeper_->append(row);
+}
+
+void Recording::stop(const Status& why) {
+  keeper_.reset();
+  again_at_ = runtime_.clock.now() + kAgain;
+  miss();
+  if (state_.stopped.empty())
+    log::warning("metrics are not recorded: {}; that is tried again every minute, and nothing else stops",
+                 why.to_string());
+  state_.stopped = why.to_string();
+}
+
+}  // namespace kintsugi::recording

@@ -1,0 +1,132 @@
+#include "monitoring/recording/sampled_daemon.h"
+
+#include <algorithm>
+
+namespace kintsugi::recording {
+namespace {
+
+/// A resource that a process can use up, in its row of /proc.
+constexpr std::string_view kDescriptors = "fds";
+
+metric_trace::Kind kind_of(sampling::Kind kind) {
+  return kind == sampling::Kind::kCounter ? metric_trace::Kind::kCounter : metric_trace::Kind::kGauge;
+}
+
+}  // namespace
+
+SampledDaemon::SampledDaemon(const runtime::Runtime& runtime, Target target) : runtime_(runtime) {
+  change(std::move(target));
+}
+
+void SampledDaemon::change(Target target) {
+  if (target == target_) return;
+  const bool other = target.process != target_.process;
+  if (other || target.is_local != target_.is_local || target.pid != target_.pid) {
+    process_.reset();
+    if (target.is_local && target.pid != 0) {
+      process_.emplace(target.pid);
+      descriptors_limit_ = process_->descriptors_limit();
+      process_row_.resize(sampling::ProcessSampler::metrics().size());
+      has_more_ = has_more_ || process_columns_ == 0;
+    }
+  }
+  if (other || target.page != target_.page) {
+    page_.reset();
+    page_again_ = {};
+    if (target.page) page_ = std::make_unique<Page>(runtime_, *target.page, target.pid);
+  }
+  restarted_ = restarted_ || other;
+  target_ = std::move(target);
+}
+
+void SampledDaemon::sample_process() {
+  process_answered_ = false;
+  if (!process_) return;
+  const sampling::Presence presence = process_->sample(process_row_);
+  process_answered_ = presence != sampling::Presence::kGone;
+  restarted_ = restarted_ || presence == sampling::Presence::kRestarted;
+}
+
+asio::awaitable<void> SampledDaemon::sample_page(TimePoint deadline) {
+  page_answered_ = false;
+  if (!page_ || runtime_.clock.now() < page_again_) co_return;
+  const Status status = co_await page_->reader.read(deadline);
+  if (!status.ok()) page_again_ = runtime_.clock.now() + kPageAgain;
+  page_answered_ = status.ok();
+  if (!page_answered_) co_return;
+  if (page_->placed != page_->reader.names()) place_metrics();
+  note_regions();
+}
+
+void SampledDaemon::place_metrics() {
+  page_->placed = page_->reader.names();
+  page_->columns.clear();
+  for (const PageNames::Metric& metric : page_->placed.metrics) {
+    const auto column = column_.find(metric.name);
+    page_->columns.push_back(column == column_.end() ? std::nullopt : std::optional(column->second));
+    has_more_ = has_more_ || column == column_.end();
+  }
+}
+
+void SampledDaemon::note_regions() {
+  for (const auto& [name, open] : page_->reader.values().open)
+    if (region_.size() < SamplePage::kMostRegions && region_.try_emplace(name, std::nullopt).second)
+      has_more_ = true;
+}
+
+void SampledDaemon::describe(metric_trace::Header& header) {
+  has_more_ = false;
+  source_.reset();
+  column_.clear();
+  process_columns_ = 0;
+  first_ = header.metrics.size();
+  for (auto& [name, place] : region_)
+    place.reset();
+  const auto of_process =
+      process_ ? sampling::ProcessSampler::metrics() : std::span<const sampling::Metric>();
+  const size_t of_page = page_ ? page_->reader.names().metrics.size() : 0;
+  if (header.sources.size() >= metric_trace::kMostSources ||
+      header.metrics.size() + of_process.size() + of_page > metric_trace::kMostMetrics)
+    return;
+  const auto source = static_cast<uint32_t>(header.sources.size());
+  source_ = source;
+  header.sources.push_back({.name = target_.name, .build_id = target_.build_id});
+  process_columns_ = of_process.size();
+  for (const sampling::Metric& metric : of_process)
+    header.metrics.push_back(
+        {.name = std::string(metric.name),
+         .kind = kind_of(metric.kind),
+         .source = source,
+         .limit = metric.name == kDescriptors ? descriptors_limit_ : metric_trace::kMissing});
+  if (page_) {
+    for (const PageNames::Metric& metric : page_->reader.names().metrics) {
+      if (!column_.try_emplace(metric.name, header.metrics.size()).second) continue;
+      header.metrics.push_back({.name = metric.name, .kind = metric.kind, .source = source});
+    }
+    place_metrics();
+  }
+  for (auto& [name, place] : region_) {
+    if (header.regions.size() >= metric_trace::kMostRegions) break;
+    place = static_cast<uint32_t>(header.regions.size());
+    header.regions.push_back({.name = name, .source = source});
+  }
+}
+
+void SampledDaemon::fill(metric_trace::Row& row) {
+  if (!source_) return;
+  if (std::exchange(restarted_, false))
+    row.restarts.push_back({.source = *source_, .build_id = target_.build_id});
+  if (std::exchange(process_answered_, false) && process_columns_ > 0)
+    std::ranges::copy(process_row_, row.values.begin() + static_cast<ptrdiff_t>(first_));
+  if (!std::exchange(page_answered_, false)) return;
+  const PageValues& page = page_->reader.values();
+  for (size_t i = 0; i < page.values.size(); ++i)
+    if (page_->columns[i]) row.values[*page_->columns[i]] = page.values[i];
+  for (const auto& [name, open] : page.open) {
+    const auto region = region_.find(name);
+    if (region != region_.end() && region->second)
+      row.open.push_back({.region = *region->second, .open = static_cast<float>(open)});
+  }
+}
+
+}  // namespace kintsugi::recording
