@@ -7,12 +7,23 @@
 #include "common/http/http_post.h"
 #include "monitoring/analysis.h"
 #include "monitoring/daemon/http_pages.h"
+#include "monitoring/daemon/metrics_recorder.h"
 #include "monitoring/daemon/monitor.h"
+#include "monitoring/metrics_command.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::monitoring {
 namespace {
+
+void add_settings(daemon::Settings& settings, MetricsOptions& metrics) {
+  settings.add("metrics.record", &metrics.record,
+               "record the metrics of all daemons that report, for plots and analyses over time");
+  settings.add("metrics.interval", &metrics.interval, "time between two rows of metrics", 50ms, 1min);
+  settings.add_bytes("metrics.bytes", &metrics.most_bytes, "disk space for metrics; the oldest go first",
+                     1 << 20, uint64_t{1} << 40);
+  settings.add("metrics.time", &metrics.most_time, "metrics that are older go", 1min, 10000h);
+}
 
 void add_settings(daemon::Settings& settings, MonitorOptions& options) {
   settings.add("listen", &options.listen, "host:port for RPCs; port 0 picks one");
@@ -39,16 +50,25 @@ void add_settings(daemon::Settings& settings, MonitorOptions& options) {
 
 class Daemon final : public daemon::Daemon {
  public:
-  Daemon(daemon::Shell& shell, const MonitorOptions& options)
+  Daemon(daemon::Shell& shell, const MonitorOptions& options, const MetricsOptions& metrics)
       : recorder_(shell.runtime.clock, shell.runtime.random.next()),
         monitor_(shell.runtime, completed(options, shell), shell.secret),
-        api_(monitor_) {
+        api_(monitor_),
+        recorded_(shell.runtime, monitor_, metrics) {
     add_pages(shell.http, shell.metrics, monitor_, api_);
+    add_pages(shell.http, shell.metrics, recorded_, shell.runtime.clock);
     sight::add_pages(shell.http, shell.metrics, recorder_);
   }
 
-  asio::awaitable<Status> start() override { return monitor_.start(); }
-  asio::awaitable<void> stop() override { return monitor_.stop(); }
+  asio::awaitable<Status> start() override {
+    const Status started = co_await monitor_.start();
+    if (started.ok()) recorded_.start();
+    co_return started;
+  }
+  asio::awaitable<void> stop() override {
+    co_await recorded_.stop();
+    co_await monitor_.stop();
+  }
 
  private:
   MonitorOptions completed(MonitorOptions options, const daemon::Shell& shell) {
@@ -61,15 +81,17 @@ class Daemon final : public daemon::Daemon {
   sight::Recorder recorder_;
   Monitor monitor_;
   ConsoleApi api_;
+  MetricsRecorder recorded_;
 };
 
-Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options) {
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options,
+                                             const MetricsOptions& metrics) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
   const auto collector = http::Url::parse(options.trace_collector);
   if (!options.trace_collector.empty() && !collector)
     return collector.error().with_context("trace_collector");
   daemon::keep_private(options.data_dir);
-  return std::make_unique<Daemon>(shell, options);
+  return std::make_unique<Daemon>(shell, options, metrics);
 }
 
 }  // namespace
@@ -78,13 +100,17 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Monitor
 int main(int argc, char** argv) {
   using namespace kintsugi;
   if (argc > 1 && std::strcmp(argv[1], "analyse") == 0) return monitoring::analyse({argv + 2, argv + argc});
+  if (argc > 1 && std::strcmp(argv[1], "metrics") == 0)
+    return monitoring::show_metrics({argv + 2, argv + argc});
   monitoring::MonitorOptions options;
+  monitoring::MetricsOptions metrics;
   daemon::Settings settings(
       "kintsugi-monitor",
       "Says what in a cluster does not go on, where, and who waits for it. With the word analyse it "
-      "reads snapshots that it kept.",
+      "reads snapshots that it kept, and with the word metrics what it recorded of metrics.",
       runtime::Endpoint{"127.0.0.1", 0});
   monitoring::add_settings(settings, options);
+  monitoring::add_settings(settings, metrics);
   return daemon::run(argc, argv, settings,
-                     [&](daemon::Shell& shell) { return monitoring::make(shell, options); });
+                     [&](daemon::Shell& shell) { return monitoring::make(shell, options, metrics); });
 }

@@ -1,0 +1,76 @@
+#include "monitoring/daemon/sampled_processes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/runtime/production/processor_time.h"
+#include "monitoring/sight/stack_sample.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+/// Programs that users run: too many, and too short.
+constexpr std::string_view kNotSampled = "client";
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+bool is_wildcard(const std::string& host) {
+  return host == "0.0.0.0" || host == "::";
+}
+
+bool is_loopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
+std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, bool same_machine) {
+  auto page = runtime::Endpoint::parse(report.http_address());
+  if (!page || page->port == 0) return {};
+  // Who listens everywhere is reached where its RPC server is.
+  if (is_wildcard(page->host)) {
+    const auto address = runtime::Endpoint::parse(report.address());
+    page->host = address && !is_wildcard(address->host) ? address->host : "127.0.0.1";
+  }
+  if (is_loopback(page->host) && !same_machine) return {};
+  return *page;
+}
+
+}  // namespace
+
+ThisMachine this_machine() {
+  return {.id = runtime::ProcessorClock().machine(), .pid_namespace = sight::pid_namespace()};
+}
+
+std::vector<recording::Target> sampled_processes(const model::Snapshot& snapshot, const ThisMachine& here) {
+  std::map<std::string, const model::ProcessView*> chosen;
+  for (const auto& view : snapshot.processes) {
+    // Who has only just begun may not say yet who it is.
+    if (view->last().kind().empty() || view->last().kind() == kNotSampled) continue;
+    const model::ProcessView*& of_name = chosen[view->display()];
+    if (of_name == nullptr || view->started() > of_name->started()) of_name = view.get();
+  }
+  std::vector<recording::Target> targets;
+  for (const auto& [name, view] : chosen) {
+    const proto::SightReport& report = view->last();
+    const bool same_machine = !here.id.empty() && report.system().machine() == here.id;
+    const bool is_local = same_machine && report.pid() != 0 && here.pid_namespace != 0 &&
+                          report.pid_namespace() == here.pid_namespace;
+    recording::Target target{.name = name,
+                             .process = view->process(),
+                             .build_id = hex(report.build_id()),
+                             .pid = report.pid(),
+                             .is_local = is_local,
+                             .page = page_of(report, same_machine)};
+    if (target.is_local || target.page) targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+}  // namespace kintsugi::monitoring
