@@ -1,5 +1,6 @@
 // The console's page: asks the API every two seconds and redraws the sections whose data changed.
 import { graph, naturalWidth } from "./graph.js";
+import { history } from "./history.js";
 import { timeline } from "./timeline.js";
 import { bytes, clock, counted, place, rate, seconds } from "./format.js";
 
@@ -370,7 +371,7 @@ by("theme").addEventListener("click", () => {
   localStorage.setItem("theme", next);
   setTheme(next);
 });
-document.querySelector(".choices").addEventListener("click", (event) => {
+document.querySelector("#timeline .choices").addEventListener("click", (event) => {
   const chosen = event.target.closest("button");
   if (!chosen) return;
   minutes = Number(chosen.dataset.minutes);
@@ -384,3 +385,4 @@ addEventListener("resize", () => {
 });
 setTheme(new URLSearchParams(location.search).get("theme") ?? localStorage.getItem("theme"));
 poll();
+history();

@@ -4,10 +4,10 @@ import { clock, seconds } from "./format.js";
 
 const kMostRows = 30;
 
-function ticks(from, to) {
+export function ticks(from, to, most = 7) {
   const span = to - from;
-  const steps = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
-  const step = steps.find((s) => span / s <= 7) ?? 86400;
+  const steps = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  const step = steps.find((s) => span / s <= most) ?? 86400;
   const list = [];
   for (let at = Math.ceil(from / step) * step; at < to; at += step) list.push(at);
   return list;

@@ -1,0 +1,81 @@
+// Draws metrics over time: for each series a line of means, and behind it what lies between its least and its most.
+import { svg } from "./graph.js";
+import { clock } from "./format.js";
+import { ticks } from "./timeline.js";
+
+export const kMostLines = 12;
+
+// Whole steps of 1, 2 or 5 times a power of ten.
+function levels(low, high, about) {
+  const raw = (high - low) / about, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
+  const list = [];
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) list.push(i * step);
+  return list;
+}
+
+// The runs of points between which no step is missing.
+function runs(points, step) {
+  const list = [];
+  points.forEach((point, i) => {
+    if (i === 0 || point[0] - points[i - 1][0] > 3.5 * step) list.push([]);
+    list.at(-1).push(point);
+  });
+  return list;
+}
+
+const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+// data: as /api/v1/metrics answers it; told: writes a value with its unit. Returns an element.
+export function plot(data, told, width) {
+  const series = data.series.filter((one) => one.points.length > 0).slice(0, kMostLines);
+  const from = data.since_unix_s, to = data.now_unix_s;
+  const left = 74, right = 12, top = 10, height = width < 620 ? 220 : 300, bottom = height - 24;
+  const all = series.flatMap((one) => one.points);
+  let low = Math.min(0, ...all.map((p) => p[1])), high = Math.max(...all.map((p) => p[3]));
+  // What moves little far above zero is looked at closely.
+  const least = Math.min(...all.map((p) => p[1]));
+  if (least > 0 && high - least < 0.2 * high) low = least - 0.1 * (high - least);
+  if (!(high > low)) [low, high] = [low - (Math.abs(low) * 0.1 || 1) * (low === 0 ? 0 : 1), high + (Math.abs(high) * 0.1 || 1)];
+  const x = (t) => left + ((t - from) / (to - from)) * (width - left - right);
+  const y = (v) => bottom - ((v - low) / (high - low)) * (bottom - top);
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": series.length ? `${series[0].metric} of ${series.map((one) => one.server).join(", ")}, from ${told(Math.min(...all.map((p) => p[1])))} to ${told(high)}` : "Nothing is known of this time" });
+  for (const level of all.length ? levels(low, high, width < 620 ? 4 : 5) : []) {
+    root.append(svg("line", { x1: left, x2: width - right, y1: y(level), y2: y(level), class: "axis" }));
+    root.append(svg("text", { x: left - 6, y: y(level) + 4, class: "small", "text-anchor": "end" }, told(level)));
+  }
+  for (const at of ticks(from, to, width < 620 ? 4 : 7)) {
+    root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "axis" }));
+    const time = { hour: "2-digit", minute: "2-digit" };
+    if (to - from < 300) time.second = "2-digit";
+    root.append(svg("text", { x: x(at), y: height - 6, class: "small", "text-anchor": "middle" }, new Date(at * 1000).toLocaleTimeString([], time)));
+  }
+  for (const restart of series.length === 1 ? data.restarts : []) {
+    if (restart.server !== series[0].server || restart.unix_s < from) continue;
+    const line = svg("line", { x1: x(restart.unix_s), x2: x(restart.unix_s), y1: top, y2: bottom, class: "restart" });
+    line.append(svg("title", {}, `${clock(restart.unix_s)}: ${restart.server} began, or its recording`));
+    root.append(line);
+  }
+  series.forEach((one, i) => {
+    for (const run of runs(one.points, data.step_s)) {
+      if (series.length <= 3 && run.length > 1)
+        root.append(svg("path", { d: path([...run.map((p) => [x(p[0]), y(p[3])]), ...run.map((p) => [x(p[0]), y(p[1])]).reverse()]) + "Z", class: `band line-${i}` }));
+      if (run.length > 1) root.append(svg("path", { d: path(run.map((p) => [x(p[0]), y(p[2])])), class: `line line-${i}` }));
+      else root.append(svg("circle", { cx: x(run[0][0]), cy: y(run[0][2]), r: 2, class: `dot line-${i}` }));
+    }
+  });
+  if (all.length === 0) root.append(svg("text", { x: left, y: top + 16, class: "small" }, "Nothing was recorded of it in this time."));
+  return root;
+}
+
+// The point of each series that is nearest to a place in the plot. Returns its time and lines of text.
+export function pointed(data, told, fraction) {
+  const at = data.since_unix_s + fraction * (data.now_unix_s - data.since_unix_s);
+  const series = data.series.filter((one) => one.points.length > 0).slice(0, kMostLines);
+  const near = series.map((one) => ({ one, point: one.points.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a)) }))
+    .filter(({ point }) => Math.abs(point[0] - at) <= 2 * data.step_s + 0.02 * (data.now_unix_s - data.since_unix_s));
+  if (near.length === 0) return null;
+  return { at: near[0].point[0], lines: near.map(({ one, point }) =>
+    `${one.server}: ${told(point[2])}${point[3] > point[1] ? ` (${told(point[1])} to ${told(point[3])})` : ""}`) };
+}
