@@ -25,14 +25,16 @@ function unit(name, kind) {
   const base = name.split("{")[0];
   const memory = /bytes|^rss$|^RssAnon$|^Vm|^vsize$|^tcp_mem$|^[rw]char$/.test(base);
   const signed = (write) => (v) => (v < 0 ? `−${write(-v)}` : write(v));
+  const ofMemory = (write) => Object.assign(signed(write), { binary: true });
+  const share = (v) => (v === 0 ? "0" : `${(v * 100).toFixed(v < 0.1 ? 1 : 0)} %`);
   if (kind === "counter") {
-    if (memory) return signed(rate);
+    if (memory) return ofMemory(rate);
     // Seconds in a second, of which there are so many processors.
-    if (/_ns$/.test(base)) return (v) => `${(v / 1e7).toFixed(v < 1e8 ? 1 : 0)} %`;
-    if (/^[us]time$|seconds_total$/.test(base)) return (v) => `${(v * 100).toFixed(v < 0.1 ? 1 : 0)} %`;
+    if (/_ns$/.test(base)) return (v) => share(v / 1e9);
+    if (/^[us]time$|seconds_total$/.test(base)) return share;
     return (v) => `${number(v)}/s`;
   }
-  if (memory) return signed(bytes);
+  if (memory) return ofMemory(bytes);
   return /seconds/.test(base) ? signed(seconds) : number;
 }
 

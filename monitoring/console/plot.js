@@ -5,10 +5,10 @@ import { ticks } from "./timeline.js";
 
 export const kMostLines = 12;
 
-// Whole steps of 1, 2 or 5 times a power of ten.
-function levels(low, high, about) {
+// Whole steps of 1, 2 or 5 times a power of ten; of bytes, powers of two.
+function levels(low, high, about, binary) {
   const raw = (high - low) / about, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
+  const step = binary ? 2 ** Math.max(0, Math.ceil(Math.log2(raw))) : [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
   const list = [];
   for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) list.push(i * step);
   return list;
@@ -41,7 +41,7 @@ export function plot(data, told, width) {
   const y = (v) => bottom - ((v - low) / (high - low)) * (bottom - top);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": series.length ? `${series[0].metric} of ${series.map((one) => one.server).join(", ")}, from ${told(Math.min(...all.map((p) => p[1])))} to ${told(high)}` : "Nothing is known of this time" });
-  for (const level of all.length ? levels(low, high, width < 620 ? 4 : 5) : []) {
+  for (const level of all.length ? levels(low, high, width < 620 ? 4 : 5, told.binary) : []) {
     root.append(svg("line", { x1: left, x2: width - right, y1: y(level), y2: y(level), class: "axis" }));
     root.append(svg("text", { x: left - 6, y: y(level) + 4, class: "small", "text-anchor": "end" }, told(level)));
   }
@@ -49,7 +49,7 @@ export function plot(data, told, width) {
     root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "axis" }));
     const time = { hour: "2-digit", minute: "2-digit" };
     if (to - from < 300) time.second = "2-digit";
-    root.append(svg("text", { x: x(at), y: height - 6, class: "small", "text-anchor": "middle" }, new Date(at * 1000).toLocaleTimeString([], time)));
+    root.append(svg("text", { x: Math.min(x(at), width - 30), y: height - 6, class: "small", "text-anchor": "middle" }, new Date(at * 1000).toLocaleTimeString([], time)));
   }
   for (const restart of series.length === 1 ? data.restarts : []) {
     if (restart.server !== series[0].server || restart.unix_s < from) continue;
