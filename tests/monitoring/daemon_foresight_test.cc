@@ -10,6 +10,7 @@
 #include "common/proto/verdicts.h"
 #include "monitoring/daemon/foresight.h"
 #include "monitoring/metrics/trace/files.h"
+#include "monitoring/progress/waits/verdicts.h"
 #include "tests/metrics/trace_rig.h"
 
 namespace kintsugi::monitoring {
@@ -69,6 +70,19 @@ TEST(Foresight, DescriptorsThatAreNotClosedAreForetold) {
   EXPECT_NEAR(found[0].forecast().seconds_left(), (1024 - 560) / 0.2, 300);
   EXPECT_THAT(proto::describe(found[0]), HasSubstr("chunkserver-1: runs out of num_fds in 3"));
   EXPECT_THAT(proto::advise(found[0]), HasSubstr("Raise that limit, or restart chunkserver-1"));
+}
+
+TEST(Foresight, TwoResourcesOfOneServerAreTwoAlarmsThatStayTheSameWhileTheirTimesChange) {
+  const auto alarm = [](const std::string& resource, double seconds_left) {
+    proto::Verdict verdict;
+    verdict.set_kind(proto::Verdict::RUNS_OUT);
+    verdict.set_server("chunkserver-1");
+    verdict.set_region(resource);
+    verdict.mutable_forecast()->set_seconds_left(seconds_left);
+    return progress::identity(verdict);
+  };
+  EXPECT_NE(alarm("fds", 600), alarm("free_bytes", 600));
+  EXPECT_EQ(alarm("fds", 600), alarm("fds", 540));
 }
 
 TEST(Foresight, RoomThatShrinksForHoursIsForetold) {

@@ -324,7 +324,8 @@ uint64_t identity(const Verdict& verdict) {
     hash = mix_bits(hash ^ hash_name(*text));
   // Which of several tasks is shown changes while the same process, device or link is to blame.
   const bool is_region = verdict.kind() == Verdict::STUCK || verdict.kind() == Verdict::CLIENT ||
-                         verdict.kind() == Verdict::SLOW || verdict.kind() == Verdict::BEHAVIOUR;
+                         verdict.kind() == Verdict::SLOW || verdict.kind() == Verdict::BEHAVIOUR ||
+                         verdict.kind() == Verdict::RUNS_OUT;
   if (is_region) hash = mix_bits(hash ^ hash_name(verdict.region()));
   // A server that is silent is the same whether its process is known or not: the monitor may have been started later.
   const bool is_server = verdict.server_id() != 0 || verdict.process_kind() == "metaserver";
