@@ -20,7 +20,7 @@ declare -A below=(
 # folder that stand on a floor of their own.
 declare -A rooms=(
   [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
-  [monitoring]="sampling metrics/trace sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis main"
+  [monitoring]="sampling metrics/trace metrics/rams metrics/blacksheep sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="what_if trees view plan joint manager compaction daemon main"
