@@ -20,7 +20,7 @@ declare -A below=(
 # folder that stand on a floor of their own.
 declare -A rooms=(
   [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
-  [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
+  [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury metrics/rams metrics/blacksheep judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="trees view plan joint manager what_if compaction daemon main"

@@ -1,0 +1,36 @@
+/// RAMS as the text has it (Tan 2008, sections 3.4.1 and 5): two tests of one window, and no memory between windows. It is what
+/// detector.h is compared with. Pure.
+#pragma once
+
+#include <vector>
+
+#include "monitoring/metrics/rams/channels.h"
+#include "monitoring/metrics/rams/serial_correlation.h"
+
+namespace kintsugi::rams {
+
+struct FaithfulOptions {
+  size_t window = 60;  ///< the text: "between 30 and 50", and more
+  size_t stride = 5;
+};
+
+struct FaithfulWindow {
+  size_t begin = 0, end = 0;  ///< rows
+  double slope = 0;
+  DurbinWatson durbin_watson;
+  BreuschGodfrey breusch_godfrey;
+
+  /// A node is a culprit when the p of the test is below the threshold.
+  bool durbin_watson_accuses(double threshold) const { return durbin_watson.p_normal < threshold; }
+  bool breusch_godfrey_accuses(double threshold) const { return breusch_godfrey.p < threshold; }
+};
+
+/// The window of these rows. REQUIRES: begin <= end <= app.size() == os.size().
+Answer<FaithfulWindow> faithful_window(const Eigen::VectorXd& app, const Eigen::VectorXd& os, size_t begin,
+                                       size_t end);
+
+/// All windows of the channel that lie in one segment each and have an answer. REQUIRES: channel < channels.size().
+std::vector<FaithfulWindow> faithful_windows(const Inputs& inputs, size_t channel,
+                                             const FaithfulOptions& options = {});
+
+}  // namespace kintsugi::rams
