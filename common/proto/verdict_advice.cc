@@ -67,6 +67,17 @@ Advice advice_on_end(const Verdict& verdict, const std::string& who) {
           fmt::format("Raise that limit, or restart {} at a quiet time, before", who)};
 }
 
+Advice advice_on_pauses(const Verdict& verdict, const std::string& who) {
+  if (!verdict.region().empty())
+    return {fmt::format("{} of {} stand still together again and again", printable(verdict.region()), who),
+            "Check what they have in common: the disk, its controller, the hypervisor"};
+  if (!verdict.device().empty())
+    return {fmt::format("{} of {} stands still again and again", printable(verdict.device()), who),
+            "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
+  return {who + " stands still again and again",
+          "Check its machine: memory, the hypervisor, and whatever stops processes there"};
+}
+
 Advice advice_on(const Verdict& verdict) {
   const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
   const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
@@ -101,16 +112,7 @@ Advice advice_on(const Verdict& verdict) {
                 "Make room on the disk of its data directory"};
       return {who + " has no room: " + missing_room(verdict),
               "Remove files, or add disks or servers (`kintsugi df`)"};
-    case Verdict::PAUSES:
-      if (!verdict.region().empty())
-        return {
-            fmt::format("{} of {} stand still together again and again", printable(verdict.region()), who),
-            "Check what they have in common: the disk, its controller, the hypervisor"};
-      if (!verdict.device().empty())
-        return {fmt::format("{} of {} stands still again and again", printable(verdict.device()), who),
-                "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
-      return {who + " stands still again and again",
-              "Check its machine: memory, the hypervisor, and whatever stops processes there"};
+    case Verdict::PAUSES: return advice_on_pauses(verdict, who);
     case Verdict::UNREACHED:
       return {fmt::format("{} do not reach {}", printable(verdict.region()), who),
               "Check its firewall, its network card and the largest packet (MTU) of the links to it"};
