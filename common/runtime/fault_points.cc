@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <thread>
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/runtime/turn_place.h"
 

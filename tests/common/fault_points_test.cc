@@ -201,8 +201,8 @@ TEST_F(FaultPointsTest, ALoopKeepsTheThreadAndAWalkAndALeakDoNot) {
 }
 
 size_t open_descriptors() {
-  return static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                           std::filesystem::directory_iterator()));
 }
 
 TEST_F(FaultPointsTest, ALeakedSocketStaysOpenUntilTheFaultsAreCleared) {
