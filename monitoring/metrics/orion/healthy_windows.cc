@@ -23,6 +23,25 @@ bool is_load(const std::string& name) {
   return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
+/// The deviation of a normal variable that is as rare as `t` of Student's distribution (Wallace 1959).
+double as_normal(double t, double degrees) {
+  return std::copysign(
+      (8 * degrees + 1) / (8 * degrees + 3) * std::sqrt(degrees * std::log1p(t * t / degrees)), t);
+}
+
+/// How many independent values say as much as these, of which each shares half of its rows with the next one.
+double independent_of(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double both = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i >= 2) both += (values[i] - mean) * (values[i - 2] - mean);
+  }
+  const double resemblance = squares > 0 ? std::clamp(both / squares, 0.0, 0.99) : 0;
+  const double apart = static_cast<double>(values.size()) / 2;
+  return std::max(apart * (1 - resemblance) / (1 + resemblance), 2.0);
+}
+
 }  // namespace
 
 Load::Load(const Series& healthy, const std::vector<size_t>& columns) {
@@ -48,7 +67,8 @@ Eigen::VectorXd Load::of(const Series& series) const {
 
 double HealthyWindows::Level::off(double value, double load) const {
   const double far = squares_of_load > 0 ? (load - mean_load) * (load - mean_load) / squares_of_load : 0;
-  return (value - intercept - slope * load) / (deviation * std::sqrt(1 + 1 / windows + far));
+  return as_normal((value - intercept - slope * load) / (deviation * std::sqrt(1 + 1 / windows + far)),
+                   independent - 1);
 }
 
 Result<HealthyWindows> HealthyWindows::learn(const Series& healthy, size_t size, Rows rows) {
@@ -175,10 +195,12 @@ void HealthyWindows::learn_from(const std::vector<const Sample*>& samples) {
     }
     level.slope = level.squares_of_load > 1e-12 ? both / level.squares_of_load : 0;
     level.intercept = mean - level.slope * level.mean_load;
+    std::vector<double> rests;
     for (const auto& [load, value] : points) {
-      const double rest = value - level.intercept - level.slope * load;
-      squares += rest * rest;
+      rests.push_back(value - level.intercept - level.slope * load);
+      squares += rests.back() * rests.back();
     }
+    level.independent = independent_of(rests);
     level.deviation =
         std::max(std::sqrt(squares / std::max(level.windows - 2, 1.0)), 1e-3 * std::abs(mean) + 1e-12);
   }

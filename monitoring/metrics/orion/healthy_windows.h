@@ -81,6 +81,9 @@ class HealthyWindows {
   struct Level {
     double intercept = 0, slope = 0, deviation = 1;
     double mean_load = 0, squares_of_load = 0, windows = 0;
+    /// So many windows would say as much if they did not resemble their neighbours: a metric that moves in rare steps has
+    /// shown little of what it may do.
+    double independent = 2;
     double off(double value, double load) const;
   };
   struct Sample {
