@@ -18,7 +18,8 @@ struct Facts {
   double lost_chunks = 0;
   size_t lost_servers = 0;
   size_t alive = 0;                 ///< servers that are left
-  bool alike = true;                ///< all links have the same rate, and nothing else is in the way
+  bool even = true;                 ///< servers have the same rate for repairs
+  bool alike = true;                ///< even, and nothing else is in the way
   bool one_chunk_a_stripe = false;  ///< no stripe loses two chunks
 };
 

@@ -16,6 +16,8 @@ namespace {
 
 // After so many stripes that lose more chunks than are left to draw, these few are left out.
 constexpr int kMostMisses = 100;
+// Rates that differ by less are the same.
+constexpr double kEven = 0.98;
 
 Status wrong(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
@@ -78,10 +80,11 @@ class Question {
       const double rate = std::min(server.up, server.down) - server.users;
       slowest = facts.alive == 1 ? rate : std::min(slowest, rate);
       fastest = std::max({fastest, server.up, server.down});
-      if (server.draining || server.slow) facts.alike = false;
+      if (server.draining || server.slow) facts.even = false;
     }
     // Rates that are not known are alike.
-    if (slowest < 0.98 * fastest || cluster_.rack_rate > 0) facts.alike = false;
+    if (slowest < kEven * fastest) facts.even = false;
+    facts.alike = facts.even && cluster_.rack_rate == 0;
     facts.one_chunk_a_stripe = lost_in_one_rack();
     return facts;
   }

@@ -1,7 +1,6 @@
 #include "repair_manager/what_if/simulated_loss.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "erasure/code.h"
 #include "repair_manager/manager/repair_manager.h"
@@ -16,6 +15,7 @@ using repair_manager::StripeView;
 
 /// Nothing has happened for so long, and nothing runs: what still waits has nowhere to go.
 constexpr Duration kStandsStill = std::chrono::minutes(2);
+constexpr int kProgressParts = 16;
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class Run {
@@ -117,14 +117,11 @@ class Run {
     loss_.waiting_chunks = rebuilt_ == repairable_ ? 0 : repairable_chunks_ - rebuilt_chunks_;
   }
 
-  /// Repairs for which one stands end one after another between its begin and its end.
+  /// Bytes are rebuilt between a repair's begin and its end, at one rate.
   void add_progress(const FluidCluster::Commit& commit) {
     const double began = to_seconds(commit.began - began_), ended = to_seconds(commit.at - began_);
-    const auto repairs = std::max(1L, std::lround(cluster_.repairs_each(commit.stripe)));
-    for (long i = 1; i <= repairs; ++i) {
-      const double part = static_cast<double>(i) / static_cast<double>(repairs);
-      progress_.emplace_back(began + (ended - began) * part, commit.bytes / static_cast<double>(repairs));
-    }
+    for (int i = 1; i <= kProgressParts; ++i)
+      progress_.emplace_back(began + (ended - began) * i / kProgressParts, commit.bytes / kProgressParts);
   }
 
   void note_links(size_t most) {
