@@ -68,6 +68,9 @@ void add(Findings& report, const orion::Finding& finding) {
                                        region.name, 100 * region.share, 100 * region.healthy));
     json["regions"].push_back({{"name", region.name}, {"share", region.share}, {"healthy", region.healthy}});
   }
+  if (!finding.moved.empty())
+    report.lines.push_back(fmt::format("  never moved before: {}", fmt::join(finding.moved, ", ")));
+  json["moved"] = finding.moved;
   if (finding.foreign_load)
     report.lines.push_back(
         fmt::format("  its load is {:.1f} times what it was, which the healthy time does not know: that "

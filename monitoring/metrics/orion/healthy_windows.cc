@@ -236,9 +236,8 @@ Deviations HealthyWindows::deviations(const Series& series, const Eigen::VectorX
   for (const metric_trace::Watched& each : preparation_.watched) {
     const auto values = series.values.col(static_cast<Eigen::Index>(each.column))
                             .segment(static_cast<Eigen::Index>(begin), static_cast<Eigen::Index>(size_));
-    const double room = 1e-3 * std::max(std::abs(each.low), std::abs(each.high));
-    const auto outside = values.array() < each.low - room || values.array() > each.high + room;
-    out.watched.push_back(10 * static_cast<double>(outside.count()) / static_cast<double>(size_));
+    out.moved.push_back(each.low == each.high && (values.array() != each.low).all() &&
+                        values.array().isFinite().all());
   }
   return out;
 }

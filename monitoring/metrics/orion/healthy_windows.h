@@ -47,8 +47,8 @@ struct Deviations {
   /// noise takes another share of the movement then.
   std::vector<float> pairs;
   std::vector<double> levels;  ///< by live metric, in deviations: its mean against what its load explains
-  std::vector<double>
-      watched;          ///< by watched metric: share of the rows in which it left its healthy range, times 10
+  std::vector<bool>
+      moved;            ///< by watched metric: it had one value on the healthy trace, and has another one now
   double distance = 0;  ///< root mean square of the largest of all of them
 };
 

@@ -20,11 +20,7 @@ struct Compared {
   Deviations deviations;
   double reported_above = 0;
 
-  double excess() const {
-    const double watched = deviations.watched.empty() ? 0 : std::ranges::max(deviations.watched);
-    // A metric that never moved, and is elsewhere for half of the window, is odd by itself.
-    return std::max(deviations.distance / reported_above, watched / 5);
-  }
+  double excess() const { return deviations.distance / reported_above; }
 };
 
 std::vector<size_t> sizes_for(const Series& now) {
@@ -55,9 +51,6 @@ std::map<size_t, double> scores_of(const Compared& window) {
     const double level = window.deviations.levels[live];
     out[healthy.columns()[live]] += level * level;
   }
-  for (size_t i = 0; i < window.deviations.watched.size(); ++i)
-    out[healthy.preparation().watched[i].column] +=
-        window.deviations.watched[i] * window.deviations.watched[i];
   return out;
 }
 
@@ -127,6 +120,15 @@ std::vector<OddRegion> regions_of(const std::vector<Compared>& windows, const Se
   return out;
 }
 
+/// Names of metrics that had one value on the healthy trace, and another one in all of the oddest window.
+std::vector<std::string> moved_in(const Compared& window, const Series& healthy) {
+  std::vector<std::string> out;
+  const std::vector<metric_trace::Watched>& watched = window.healthy->preparation().watched;
+  for (size_t i = 0; i < watched.size(); ++i)
+    if (window.deviations.moved[i]) out.push_back(healthy.names[watched[i].column]);
+  return out;
+}
+
 void compare_loads(const HealthyWindows& model, const Series& healthy, const Series& now, Finding& finding) {
   if (model.load().columns().empty()) return;
   const size_t column = model.load().columns().front();
@@ -189,6 +191,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now) {
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
   out.regions = regions_of(windows, healthy, now);
+  out.moved = moved_in(oddest, healthy);
   compare_loads(*oddest.healthy, healthy, now, out);
   return out;
 }

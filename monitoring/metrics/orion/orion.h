@@ -31,8 +31,11 @@ struct Finding {
   std::string source;
   std::vector<OddMetric> metrics;  ///< the oddest first, at most kNamed
   std::vector<OddRegion> regions;  ///< by lift, at most kNamed; empty: no region was recorded
-  double distance = 0;             ///< of the oddest window
-  double reported_above = 0;       ///< the same of healthy traces
+  /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
+  /// nobody: a short healthy trace has seen little.
+  std::vector<std::string> moved;
+  double distance = 0;        ///< of the oddest window
+  double reported_above = 0;  ///< the same of healthy traces
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
