@@ -89,7 +89,11 @@ int count(const proto::DiagnoseResponse& answer, Judged is_so) {
 
 /// Operations do not continue without it, if there are any.
 bool is_wrong(const proto::Verdict& verdict) {
-  return !verdict.masked();
+  return !verdict.masked() && verdict.kind() != proto::Verdict::RUNS_OUT;
+}
+
+bool runs_out(const proto::Verdict& verdict) {
+  return verdict.kind() == proto::Verdict::RUNS_OUT;
 }
 
 bool is_full(const proto::Verdict& verdict) {
@@ -97,7 +101,8 @@ bool is_full(const proto::Verdict& verdict) {
 }
 
 std::string conclusion(const proto::DiagnoseResponse& answer) {
-  const int wrong = count(answer, is_wrong), masked = answer.verdicts_size() - wrong;
+  const int wrong = count(answer, is_wrong), ending = count(answer, runs_out);
+  const int masked = answer.verdicts_size() - wrong - ending;
   // A server that does not report may be stuck without anybody knowing.
   const bool all_report = answer.servers() > 0 && answer.servers_reporting() == answer.servers();
   std::string text = wrong > 0    ? counted(static_cast<uint64_t>(wrong), "culprit")
@@ -106,6 +111,8 @@ std::string conclusion(const proto::DiagnoseResponse& answer) {
   if (masked > 0)
     text += fmt::format(", {} without which operations continue",
                         counted(static_cast<uint64_t>(masked), "masked culprit"));
+  if (ending > 0)
+    text += fmt::format(", {}", counted(static_cast<uint64_t>(ending), "resource that runs out"));
   if (answer.servers() > 0)
     text += fmt::format("; {} of {} servers report", answer.servers_reporting(), answer.servers());
   if (answer.reduced()) text += "; no monitor answers, this is what heartbeats tell";
@@ -220,9 +227,12 @@ std::string escaped(std::string_view text) {
 Status compare_metrics(Session& session, BlockingClient& client, const Arguments& arguments) {
   constexpr auto kLimit = std::chrono::seconds(120);
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
-  const auto monitor = runtime::Endpoint::parse(answer.monitor_http());
+  auto monitor = runtime::Endpoint::parse(answer.monitor_http());
   if (!monitor)
     return {Code::kUnavailable, "no monitor with a console answers, and it has the recorded metrics"};
+  // A console that listens everywhere is where the monitor is.
+  const auto rpc = runtime::Endpoint::parse(answer.monitor());
+  if (rpc && (monitor->host == "0.0.0.0" || monitor->host == "::")) monitor->host = rpc->host;
   const runtime::Runtime runtime = client.runtime().runtime();
   http::KeptConnection connection(runtime, *monitor);
   KINTSUGI_ASSIGN(const std::string body,
@@ -275,7 +285,7 @@ Command diagnose_command() {
                 .target = &a->since,
                 .help = "With --metrics: so many minutes count as now; default: 10",
                 .least = 1,
-                .most = 1440},
+                .most = 360},
                {.names = "--slice",
                 .target = &a->slice,
                 .help = "Print so many lines of source code around each place",

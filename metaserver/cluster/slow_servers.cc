@@ -34,10 +34,10 @@ void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServe
     proto::SlowServer& worst = told[id];
     if (worst.server_id() == 0 || badness(one) > badness(worst)) worst = one;
   }
-  // Those that are avoided already stay: two that are about as slow would take turns otherwise.
-  std::vector<std::tuple<bool, double, ServerId>> order;
+  // What does not work at all comes first. Those that are avoided already stay: two that are about as slow would take turns otherwise.
+  std::vector<std::tuple<bool, bool, double, ServerId>> order;
   for (const auto& [id, one] : told)
-    order.emplace_back(contains(id), badness(one), id);
+    order.emplace_back(one.factor() <= 0, contains(id), badness(one), id);
   std::ranges::sort(order, std::greater<>());
   const size_t most = std::min(kMost, servers_.servers().size() / kOneOf);
   for (size_t i = most; i < order.size(); ++i)

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/trace/files.h"
+#include "monitoring/metrics/trace/selection.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -26,6 +28,15 @@ bool is_room(const std::string& name) {
   return name.find(kRoom) != std::string::npos;
 }
 
+/// The part's rows from `since_ns` on, of those metrics alone that may run out or show the load.
+Trace judged_columns(const Trace& part, int64_t since_ns) {
+  metric_trace::Selection selection;
+  for (const metric_trace::Metric& metric : part.header.metrics)
+    if (std::isfinite(metric.limit) || is_room(metric.name) || orion::is_load(metric.name))
+      selection.metrics.push_back(metric.name);
+  return selection.metrics.empty() ? Trace{} : metric_trace::select(part, selection, since_ns);
+}
+
 /// The last rows of the trace, as many as there should be in the time of so many.
 Trace latest(const std::string& directory, double rows) {
   const auto header = metric_trace::latest_header(directory);
@@ -34,9 +45,10 @@ Trace latest(const std::string& directory, double rows) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();  // NOLINT: the clock of the rows
   const int64_t since = std::chrono::nanoseconds(now).count() - static_cast<int64_t>(1.1 * seconds * 1e9);
   std::vector<Trace> parts;
-  const Status status = metric_trace::for_each_part(directory, since, [&](Trace part) {
-    std::erase_if(part.rows, [&](const metric_trace::Row& row) { return row.t_ns < since; });
-    parts.push_back(std::move(part));
+  const Status status = metric_trace::for_each_part(directory, since, [&](const Trace& part) {
+    // Rows of another interval do not fit to these.
+    if (part.header.period != header->period) return;
+    if (Trace judged = judged_columns(part, since); !judged.rows.empty()) parts.push_back(std::move(judged));
   });
   return status.ok() && !parts.empty() ? metric_trace::joined(std::move(parts)) : Trace{};
 }
@@ -47,7 +59,7 @@ std::vector<Foretold> foretold_by(const Trace& trace, const Judge& judge) {
   for (uint32_t i = 0; i < trace.header.sources.size(); ++i) {
     Series series = metric_trace::series_of(trace, i);
     for (augury::RunsOut& each : judge(series))
-      out.push_back({.server = series.source, .what = std::move(each)});
+      out.push_back({.server = series.source, .t_ns = series.t_ns.back(), .what = std::move(each)});
   }
   std::ranges::stable_sort(out, {}, [](const Foretold& each) { return each.what.exhaustion.seconds_left; });
   return out;
@@ -61,6 +73,8 @@ std::vector<Foretold> resources_that_run_out(const Trace& trace) {
 
 std::vector<Foretold> room_that_runs_out(const Trace& trace) {
   return foretold_by(trace, [](Series& series) {
+    // A disk is the same whichever process uses it.
+    if (series.rows() > 0) series.segments = {{.begin = 0, .end = series.rows(), .build_id = {}}};
     for (size_t column = 0; column < series.names.size(); ++column)
       series.limits[column] = is_room(series.names[column]) ? 0 : metric_trace::kMissing;
     return augury::running_out(series, 7 * kDay, kScaleOfRoom);
@@ -145,9 +159,10 @@ std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& sn
     forecast.set_now(each.what.now);
     forecast.set_limit(each.what.limit);
     forecast.set_rate_per_s(end.rate);
-    forecast.set_seconds_left(end.seconds_left);
-    forecast.set_soonest_s(end.soonest);
-    if (std::isfinite(end.latest)) forecast.set_latest_s(end.latest);
+    const double age = std::max(0.0, static_cast<double>(snapshot.wall_ns - each.t_ns) * 1e-9);
+    forecast.set_seconds_left(std::max(0.0, end.seconds_left - age));
+    forecast.set_soonest_s(std::max(0.0, end.soonest - age));
+    if (std::isfinite(end.latest)) forecast.set_latest_s(std::max(0.001, end.latest - age));
     verdict.set_confidence(std::isfinite(end.latest) ? proto::Verdict::LIKELY : proto::Verdict::UNSURE);
     verdict.add_why(
         fmt::format("without what its load explains, it went from {:.6g} towards {:.6g} by {:.3g} a second",

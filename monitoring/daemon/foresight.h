@@ -17,6 +17,7 @@ namespace kintsugi::monitoring {
 /// What runs out at one process.
 struct Foretold {
   std::string server;
+  int64_t t_ns = 0;  ///< time of the last row that it was found in
   augury::RunsOut what;
 };
 

@@ -106,6 +106,8 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const MetricsR
   http.handle("/api/v1/unlike", [&recorder, &clock](std::string_view text) {
     const auto query = MetricsQuery::parse(text);
     if (!query) return http::Response{.status = 400, .body = query.error().message() + "\n"};
+    if (query->since_s > kLongestUnlike)
+      return http::Response{.status = 400, .body = "since: at most six hours\n"};
     http::Response response{.content_type = "application/json", .body = {}};
     response.late_body = [query = *query, directory = recorder.directory(),
                           now_ns = clock.wall_now().time_since_epoch().count()] {

@@ -124,7 +124,9 @@ void Monitor::round() {
     for (proto::Verdict& verdict : detector->examine(snapshot))
       found.push_back(std::move(verdict));
   }
-  if (!found.empty()) last_alarm_ = now;
+  // What only runs out may stand for days.
+  const auto is_present = [](const proto::Verdict& one) { return one.kind() != proto::Verdict::RUNS_OUT; };
+  if (std::ranges::any_of(found, is_present)) last_alarm_ = now;
   const std::vector<proto::Verdict> records =
       alarms_.round(std::move(found), now, runtime_.clock.wall_now(), heard(snapshot));
   watch_.tell_slow(slow_servers(alarms_.standing(), snapshot.servers));

@@ -49,27 +49,34 @@ ThisMachine this_machine() {
 }
 
 std::vector<recording::Target> sampled_processes(const model::Snapshot& snapshot, const ThisMachine& here) {
-  std::map<std::string, const model::ProcessView*> chosen;
+  struct Chosen {
+    TimePoint started;
+    recording::Target target;
+  };
+  std::map<std::string, Chosen> chosen;
   for (const auto& view : snapshot.processes) {
-    // Who has only just begun may not say yet who it is.
-    if (view->last().kind().empty() || view->last().kind() == kNotSampled) continue;
-    const model::ProcessView*& of_name = chosen[view->display()];
-    if (of_name == nullptr || view->started() > of_name->started()) of_name = view.get();
-  }
-  std::vector<recording::Target> targets;
-  for (const auto& [name, view] : chosen) {
     const proto::SightReport& report = view->last();
+    // Who has only just begun may not say yet who it is; who has said that it ends may have given its pid to another one.
+    if (report.kind().empty() || report.kind() == kNotSampled || report.last()) continue;
     const bool same_machine = !here.id.empty() && report.system().machine() == here.id;
     const bool is_local = same_machine && report.pid() != 0 && here.pid_namespace != 0 &&
                           report.pid_namespace() == here.pid_namespace;
-    recording::Target target{.name = name,
+    recording::Target target{.name = view->display(),
                              .process = view->process(),
                              .build_id = hex(report.build_id()),
                              .pid = report.pid(),
                              .is_local = is_local,
                              .page = page_of(report, same_machine)};
-    if (target.is_local || target.page) targets.push_back(std::move(target));
+    // One that cannot be sampled hides nobody: mounts of several machines may have one name.
+    if (!target.is_local && !target.page) continue;
+    const auto [of_name, first] =
+        chosen.try_emplace(target.name, Chosen{.started = view->started(), .target = target});
+    if (!first && view->started() > of_name->second.started)
+      of_name->second = {.started = view->started(), .target = std::move(target)};
   }
+  std::vector<recording::Target> targets;
+  for (auto& [name, one] : chosen)
+    targets.push_back(std::move(one.target));
   return targets;
 }
 

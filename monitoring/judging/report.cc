@@ -238,8 +238,10 @@ Trace split(Trace& trace, double seconds) {
   Trace now{.header = trace.header, .rows = {}};
   if (trace.rows.empty()) return now;
   const int64_t from = trace.rows.back().t_ns - static_cast<int64_t>(seconds * 1e9);
-  const auto first =
-      std::ranges::find_if(trace.rows, [&](const metric_trace::Row& row) { return row.t_ns > from; });
+  // From the back: before a clock stepped back there are later times, too.
+  auto first = trace.rows.end();
+  while (first != trace.rows.begin() && std::prev(first)->t_ns > from)
+    --first;
   now.rows.assign(std::make_move_iterator(first), std::make_move_iterator(trace.rows.end()));
   trace.rows.erase(first, trace.rows.end());
   return now;

@@ -25,7 +25,8 @@ void SampledDaemon::change(Target target) {
     process_.reset();
     if (target.is_local && target.pid != 0) {
       process_.emplace(target.pid);
-      descriptors_limit_ = process_->descriptors_limit();
+      const double limit = process_->descriptors_limit();
+      has_more_ = has_more_ || limit != std::exchange(descriptors_limit_, limit);
       process_row_.resize(sampling::ProcessSampler::metrics().size());
       has_more_ = has_more_ || process_columns_ == 0;
     }
@@ -43,8 +44,9 @@ void SampledDaemon::sample_process() {
   process_answered_ = false;
   if (!process_) return;
   const sampling::Presence presence = process_->sample(process_row_);
-  process_answered_ = presence != sampling::Presence::kGone;
-  restarted_ = restarted_ || presence == sampling::Presence::kRestarted;
+  process_answered_ = presence == sampling::Presence::kHere;
+  // Whoever has its pid now is somebody else; the target says so when the same daemon is back.
+  if (!process_answered_) process_.reset();
 }
 
 asio::awaitable<void> SampledDaemon::sample_page(TimePoint deadline) {

@@ -84,9 +84,21 @@ class Question {
     }
     // Rates that are not known are alike.
     if (slowest < kEven * fastest) facts.even = false;
-    facts.alike = facts.even && cluster_.rack_rate == 0;
+    const bool known = fastest > 0 || cluster_.usual_rate > 0;
+    facts.alike = facts.even && known && cluster_.rack_rate == 0 && has_room(facts.alive);
     facts.one_chunk_a_stripe = lost_in_one_rack();
     return facts;
+  }
+
+  /// Every server that is left can take twice its share of what is lost.
+  bool has_room(size_t alive) const {
+    const double share =
+        2 * lost_chunks_ * cluster_.chunk_bytes / static_cast<double>(std::max<size_t>(1, alive));
+    for (size_t i = 0; i < lost_.size(); ++i)
+      if (cluster_.servers[i].alive && !lost_[i] &&
+          static_cast<double>(cluster_.servers[i].free_bytes) < share)
+        return false;
+    return true;
   }
 
   /// No stripe loses two chunks: there are more racks than a stripe has chunks, and one of them has all that is lost.

@@ -113,8 +113,10 @@ TEST(VerdictAdvice, EveryKindNamesTheServerAndEndsWithSomethingToDo) {
   for (int kind = Verdict::Kind_MIN; kind <= Verdict::Kind_MAX; ++kind) {
     const std::string advice = advise(of_kind(static_cast<Verdict::Kind>(kind)));
     EXPECT_THAT(advice, HasSubstr("chunkserver-4")) << kind;
-    const bool is_full = kind == Verdict::FULL;
-    EXPECT_THAT(advice, HasSubstr(is_full ? "; writes fail" : "; no operation waits for it now. ")) << kind;
+    const char* effect = kind == Verdict::FULL       ? "; writes fail"
+                         : kind == Verdict::RUNS_OUT ? "; nothing fails yet, "
+                                                     : "; no operation waits for it now. ";
+    EXPECT_THAT(advice, HasSubstr(effect)) << kind;
     EXPECT_THAT(advice, EndsWith(".")) << kind;
   }
 }

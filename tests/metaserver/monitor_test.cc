@@ -141,6 +141,8 @@ TEST_F(SlowServersTest, AreNeverMoreThanAFifth) {
 TEST_F(SlowServersTest, OneThatDoesNotWorkAtAllComesBeforeTheSlowest) {
   KINTSUGI_ASSERT_OK(finds_slow({{1, 5.0}, {2, 4.0}, {3, 0.0}}));
   EXPECT_EQ(gone_around(), (std::set<int>{1, 3}));
+  KINTSUGI_ASSERT_OK(finds_slow({{1, 5.0}, {3, 0.0}, {4, 0.0}}));
+  EXPECT_EQ(gone_around(), (std::set<int>{3, 4})) << "also before one that is avoided already";
 }
 
 TEST_F(SlowServersTest, NobodyBelievesAReplacedMonitorOrOneThatNamesStrangers) {

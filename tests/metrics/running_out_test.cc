@@ -53,6 +53,15 @@ TEST(RunningOut, WhatGrewOnceDoesNotRunOut) {
   EXPECT_TRUE(running_out(filled, kDay).empty());
 }
 
+TEST(RunningOut, WhatIsUsedUpStaysToldThoughItGrowsNoMore) {
+  const Series full = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
+    values[kFds] = std::min(1023.0, values[kFds] + 1.0 * static_cast<double>(row));
+  });
+  const std::vector<RunsOut> found = running_out(full, kDay);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].exhaustion.seconds_left, 0);
+}
+
 TEST(RunningOut, AShortLifeSaysNothing) {
   const Series young = recorded(3, 900, [](size_t row, std::vector<double>& values) {
     values[kFds] += 0.5 * static_cast<double>(row);

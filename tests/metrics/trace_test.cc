@@ -200,6 +200,15 @@ TEST(TraceKeeper, ADiskThatCannotBeWrittenIsAnErrorOfTheRowOnly) {
   EXPECT_EQ(read_trace(folder / "t")->rows.size(), 1u);
 }
 
+TEST(TraceJoined, ALimitThatChangedIsTheLatest) {
+  Trace before = small_trace(), after = small_trace();
+  after.header.metrics[0].limit = 65'536;
+  after.header.metrics[2].limit = kMissing;
+  const Trace both = joined({before, after});
+  EXPECT_EQ(both.header.metrics[0].limit, 65'536);
+  EXPECT_EQ(joined({after, before}).header.metrics[0].limit, 256);
+}
+
 TEST(TraceJoined, AMetricThatCameLaterIsMissingBefore) {
   Trace a = small_trace(), b = small_trace();
   b.header.metrics.insert(b.header.metrics.begin(), Metric{"new", Kind::kGauge, 1, kMissing});

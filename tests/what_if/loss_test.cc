@@ -19,7 +19,8 @@ namespace {
 
 constexpr double kChunk = 64 << 20, kRate = 10e9 / 8;
 
-const bool kQuiet = (log::set_level(log::Level::kError), true);  // thousands of repairs are told at lower levels
+const bool kQuiet =
+    (log::set_level(log::Level::kError), true);  // thousands of repairs are told at lower levels
 
 /// A server of it has 1,000 chunks.
 Cluster cluster_of(uint32_t servers, const char* policy, uint32_t racks = 0, uint64_t chunks = 1000) {

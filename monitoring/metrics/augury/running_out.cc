@@ -70,6 +70,14 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
     if (!std::isfinite(limit)) continue;
     const Result<Trend> soon = trend_in(latest, series, column), before = trend_in(longer, series, column);
     if (!soon || !before) continue;
+    // At its end a resource has no trend any more.
+    if (limit > 0 && soon->level >= kUsedUp * limit) {
+      out.push_back({.metric = series.names[column],
+                     .now = soon->level,
+                     .limit = limit,
+                     .exhaustion = {.rate = before->rate, .seconds_left = 0, .soonest = 0, .latest = 0}});
+      continue;
+    }
     // The steadier of the two tells the time; both tell that there is a trend.
     const std::optional<Exhaustion> fast = exhaustion(*soon, limit, horizon_s);
     const std::optional<Exhaustion> slow = exhaustion(*before, limit, horizon_s);

@@ -24,6 +24,9 @@ inline constexpr double kShortRows = 600, kLongRows = 1800;
 /// What grew by less than this share of its limit within the long stretch is left alone.
 inline constexpr double kLeastGrowth = 0.02;
 
+/// Above this share of its limit a resource is used up, whatever its trend.
+inline constexpr double kUsedUp = 0.98;
+
 /// The soonest first. The stretches are `scale` times as long. Empty when the last life of the process is shorter than the
 /// long one.
 std::vector<RunsOut> running_out(const metric_trace::Series& series, double horizon_s, double scale = 1);

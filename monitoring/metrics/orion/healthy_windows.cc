@@ -18,11 +18,6 @@ namespace {
 /// Parts of the healthy trace that are left out in turn.
 constexpr size_t kParts = 8;
 
-bool is_load(const std::string& name) {
-  static const char* const parts[] = {"calls", "read_bytes", "written_bytes", "link_bytes", "_operations"};
-  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
-}
-
 /// The deviation of a normal variable that is as rare as `t` of Student's distribution (Wallace 1959).
 double as_normal(double t, double degrees) {
   return std::copysign(
@@ -43,6 +38,11 @@ double independent_of(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+bool is_load(const std::string& name) {
+  static const char* const parts[] = {"calls", "read_bytes", "written_bytes", "link_bytes", "_operations"};
+  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
+}
 
 Load::Load(const Series& healthy, const std::vector<size_t>& columns) {
   for (const size_t column : columns) {

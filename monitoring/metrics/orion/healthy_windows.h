@@ -25,6 +25,9 @@ inline constexpr double kReportedShare = 0.99;
 /// The healthy trace is one of many that there could have been: so much farther is still healthy.
 inline constexpr double kMargin = 1.2;
 
+/// The metric counts what a process is asked for, in calls or bytes.
+bool is_load(const std::string& name);
+
 /// The work that a process is asked for, as one number a row: the mean of its rates of calls and bytes, each in units of its
 /// deviation on the healthy trace. What follows from more or less work is no fault.
 class Load {

@@ -1,5 +1,6 @@
 #include "monitoring/metrics/trace/trace.h"
 
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -47,6 +48,9 @@ class Joiner {
     using Named = std::pair<uint32_t, std::string>;
     const auto metrics = indices_in(out_.header.metrics, metrics_, part.header.metrics,
                                     [](const Metric& metric) { return Named(metric.source, metric.name); });
+    for (size_t i = 0; i < metrics.size(); ++i)
+      if (std::isfinite(part.header.metrics[i].limit))
+        out_.header.metrics[metrics[i]].limit = part.header.metrics[i].limit;  // the latest one holds
     const auto regions = indices_in(out_.header.regions, regions_, part.header.regions,
                                     [](const Region& region) { return Named(region.source, region.name); });
     builds_.resize(out_.header.sources.size());
