@@ -440,6 +440,8 @@ TEST(BlockingThread, ACallThatNeverReturnsKeepsNobodyFromEnding) {
     }(stuck, pipe_ends, begun));
     const int answer = co_await other.run([] { return 42; });
     EXPECT_EQ(answer, 42);
+    for (int i = 0; i < 1000 && !begun; ++i)
+      co_await other.run([] { return 0; });
     EXPECT_TRUE(begun);
     EXPECT_EQ(::write((*pipe_ends)[1], "x", 1), 1);  // so that the task, which somebody must join, ends
     co_await tasks.join();
