@@ -48,8 +48,8 @@ void add(Findings& report, const orion::Finding& finding) {
   report.odd = true;
   report.lines.push_back(
       fmt::format("{}: unlike the healthy time from {} to {}, {:.1f} times what healthy times show",
-                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess()));
-  Document json{{"server", finding.source},     {"excess", finding.excess()},
+                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
+  Document json{{"server", finding.source},     {"excess", finding.excess},
                 {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
                 {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
                 {"load", finding.load},         {"foreign_load", finding.foreign_load},
