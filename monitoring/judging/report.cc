@@ -223,8 +223,11 @@ Result<Report> judge(std::string_view name, const Trace& healthy, const Trace& n
     return Status(Code::kInvalidArgument,
                   fmt::format("there is no method '{}'; there are {}", name, fmt::join(methods(), ", ")));
   Findings found = known->second(healthy, now);
-  if (found.lines.empty()) found.lines.emplace_back("nothing is unlike the healthy time");
-  return Report{.odd = found.odd, .lines = std::move(found.lines), .json = found.found.dump()};
+  if (found.lines.empty())
+    found.lines.emplace_back(name == "limits" ? "nothing runs out" : "nothing is unlike the healthy time");
+  return Report{.odd = found.odd,
+                .lines = std::move(found.lines),
+                .json = found.found.dump(-1, ' ', false, Document::error_handler_t::replace)};
 }
 
 std::vector<std::string_view> methods() {
