@@ -199,7 +199,9 @@ std::string link_name(const what_if::BusyLink& link) {
 
 void print_time(std::string_view what, const Forecast& forecast, std::optional<double> seconds) {
   if (!seconds) {
-    fmt::print("  {:<16} never: no server has room for the rest\n", what);
+    fmt::print("  {:<16} never: {}\n", what,
+               forecast.waiting_chunks > 0 ? "no server has room for the rest"
+                                           : "nothing is left to rebuild it from");
     return;
   }
   fmt::print("  {:<16} after {} ({} to {})\n", what, time_text(*seconds), time_text(low(forecast, *seconds)),

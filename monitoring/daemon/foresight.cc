@@ -163,7 +163,7 @@ std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& sn
     forecast.set_seconds_left(std::max(0.0, end.seconds_left - age));
     forecast.set_soonest_s(std::max(0.0, end.soonest - age));
     if (std::isfinite(end.latest)) forecast.set_latest_s(std::max(0.001, end.latest - age));
-    verdict.set_confidence(std::isfinite(end.latest) ? proto::Verdict::LIKELY : proto::Verdict::UNSURE);
+    verdict.set_confidence(proto::Verdict::LIKELY);
     verdict.add_why(
         fmt::format("without what its load explains, it went from {:.6g} towards {:.6g} by {:.3g} a second",
                     each.what.now, each.what.limit, std::abs(end.rate)));

@@ -48,8 +48,8 @@ void add(Findings& report, const orion::Finding& finding) {
   report.odd = true;
   report.lines.push_back(
       fmt::format("{}: unlike the healthy time from {} to {}, {:.1f} times what healthy times show",
-                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess()));
-  Document json{{"server", finding.source},     {"excess", finding.excess()},
+                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
+  Document json{{"server", finding.source},     {"excess", finding.excess},
                 {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
                 {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
                 {"load", finding.load},         {"foreign_load", finding.foreign_load},
@@ -223,8 +223,11 @@ Result<Report> judge(std::string_view name, const Trace& healthy, const Trace& n
     return Status(Code::kInvalidArgument,
                   fmt::format("there is no method '{}'; there are {}", name, fmt::join(methods(), ", ")));
   Findings found = known->second(healthy, now);
-  if (found.lines.empty()) found.lines.emplace_back("nothing is unlike the healthy time");
-  return Report{.odd = found.odd, .lines = std::move(found.lines), .json = found.found.dump()};
+  if (found.lines.empty())
+    found.lines.emplace_back(name == "limits" ? "nothing runs out" : "nothing is unlike the healthy time");
+  return Report{.odd = found.odd,
+                .lines = std::move(found.lines),
+                .json = found.found.dump(-1, ' ', false, Document::error_handler_t::replace)};
 }
 
 std::vector<std::string_view> methods() {

@@ -36,8 +36,8 @@ Status check_report(const proto::SightReport& report) {
   if (report.ByteSizeLong() > ViewLimits::kReportBytes) return garbage("more than 1 MiB");
   if (report.process() == 0) return garbage("no process");
   if (report.sequence() == 0) return garbage("no sequence number");
-  for (const std::string* text :
-       {&report.kind(), &report.name(), &report.address(), &report.host(), &report.system().machine()})
+  for (const std::string* text : {&report.kind(), &report.name(), &report.address(), &report.host(),
+                                  &report.system().machine(), &report.http_address(), &report.build_id()})
     if (!is_short(*text)) return garbage("a name that is too long");
   if (report.live_size() > ViewLimits::kLive) return garbage("too many live records");
   if (report.roles_size() > ViewLimits::kRoles) return garbage("too many roles");

@@ -1,7 +1,6 @@
 #include "repair_manager/what_if/approximation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kintsugi::what_if {
@@ -13,21 +12,17 @@ struct Fit {
   double affordable;
   /// error = in_part / sends^power + always, where sends is the number of simulated repairs with which a server helps.
   double in_part, power, always;
-  /// How coarse a phase is, as a part of the coarsest.
-  std::array<double, kPhases> phases;
 };
-constexpr Fit kAlike{
-    .affordable = 10'000, .in_part = 1.3, .power = 1, .always = 0.005, .phases = {1, 1, 1, 1}};
-// A slow link is still busy when the others have nothing left to do: the end decides.
-constexpr Fit kUneven{
-    .affordable = 1'500, .in_part = 0.6, .power = 0.5, .always = 0.005, .phases = {1, 1, 1, 0.25}};
+constexpr Fit kAlike{.affordable = 8'000, .in_part = 1.3, .power = 1, .always = 0.005};
+// A slow link may still be busy with its last repair when the others have nothing left to do.
+constexpr Fit kUneven{.affordable = 1'500, .in_part = 1.0, .power = 0.5, .always = 0.005};
 // Turns of the schedule take longer with more servers than these.
 constexpr double kManyServers = 1'000;
 // One simulated repair for fewer saves too little.
 constexpr double kWorthSampling = 1.5;
-// The joint schedule takes so many times the placement bound, give or take kClosedFormError, where links are alike and
-// each server helps with at least kFewestSends repairs.
-constexpr double kJointFactor = 1.04, kClosedFormError = 0.04, kFewestSends = 32;
+// The joint schedule takes 1.02 to 1.23 times the placement bound where links are alike and each server helps with at
+// least kFewestSends repairs, as it keeps in step or not.
+constexpr double kJointFactor = 1.12, kClosedFormError = 0.1, kFewestSends = 32;
 
 // Parts of the whole time after which half and 90 % are rebuilt.
 constexpr double kHalf = 0.5, kMost = 0.9;
@@ -44,13 +39,6 @@ bool closed_form_fits(const Facts& facts) {
 
 }  // namespace
 
-double simulated_repairs(double lost_chunks, const Knobs& knobs) {
-  double repairs = 0;
-  for (const PhaseKnobs& phase : knobs)
-    repairs += lost_chunks / kPhases / phase.repairs_each;
-  return repairs;
-}
-
 Approximation choose_approximation(const Facts& facts, double budget) {
   const Fit& fit = facts.even ? kAlike : kUneven;
   const double affordable = fit.affordable / std::max(1.0, static_cast<double>(facts.alive) / kManyServers);
@@ -62,16 +50,8 @@ Approximation choose_approximation(const Facts& facts, double budget) {
     return {.method = Method::kClosedForm, .error = kClosedFormError};
   const double simulated = std::max(needed, affordable);
   if (facts.lost_chunks < kWorthSampling * simulated) return {};
-  double parts = 0;
-  for (const double phase : fit.phases)
-    parts += 1 / phase / kPhases;
-  Approximation sampled{.method = Method::kSampled};
-  for (size_t i = 0; i < kPhases; ++i)
-    sampled.knobs[i].repairs_each = std::max(1.0, facts.lost_chunks / simulated * parts * fit.phases[i]);
-  sampled.error =
-      fit.in_part / std::pow(sends(facts, simulated_repairs(facts.lost_chunks, sampled.knobs)), fit.power) +
-      fit.always;
-  return sampled;
+  const double error = fit.in_part / std::pow(sends(facts, simulated), fit.power) + fit.always;
+  return {.method = Method::kSampled, .error = error, .simulated = simulated};
 }
 
 ClosedForm closed_form_times(std::span<const PlacementBound::Holders> stripes,

@@ -25,15 +25,13 @@ struct Facts {
 
 struct Approximation {
   Method method = Method::kExact;
-  double error = 0;  ///< expected largest error, as a share of the time that repairs take
-  Knobs knobs = {};  ///< of a simulation
+  double error = 0;      ///< expected largest error, as a share of the time that repairs take
+  double simulated = 0;  ///< repairs to simulate, when it is kSampled
 };
 
 /// The cheapest way whose expected error is within `budget`; 0: the exact one.
 Approximation choose_approximation(const Facts& facts, double budget);
 
-/// Repairs that a simulation with these knobs has to carry out.
-double simulated_repairs(double lost_chunks, const Knobs& knobs);
 /// Beyond this number of stripes the closed form's bound is that of the sum of all links.
 inline constexpr double kMostBoundStripes = 20'000;
 

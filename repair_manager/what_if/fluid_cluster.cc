@@ -61,17 +61,7 @@ FluidCluster::FluidCluster(asio::any_io_executor executor, runtime::Clock& clock
       network_.add_link(state_.rack_rate);
   }
   loads_.resize(network_.links());
-  all_bytes_ = missing_bytes();
   began_.resize(state_.stripes.size());
-  network_.set_together(state_.knobs.front().together_seconds);
-}
-
-double FluidCluster::missing_bytes() const {
-  double bytes = 0;
-  for (const StripeView& stripe : state_.stripes)
-    for (const ChunkView& chunk : stripe.chunks)
-      if (!chunk.available) bytes += repairs_each(stripe.id) * static_cast<double>(chunk.length);
-  return bytes;
 }
 
 std::string FluidCluster::name_of(ServerId server) const {
@@ -90,15 +80,12 @@ asio::awaitable<Status> FluidCluster::commit_repair(Context, ChunkId chunk, Serv
   ChunkView& placed = stripe.chunks[chunk.index];
   placed.server = server;
   placed.available = true;
-  const double bytes = static_cast<double>(placed.length) * repairs_each(chunk.stripe);
+  const double bytes = static_cast<double>(placed.length) * state_.repairs_each;
   commits_.push_back({.began = began_[chunk.stripe.value - 1],
                       .at = clock_.now(),
                       .bytes = bytes,
                       .lacking = lacking,
                       .stripe = chunk.stripe});
-  rebuilt_bytes_ += bytes;
-  const auto phase = static_cast<size_t>(kPhases * rebuilt_bytes_ / all_bytes_);
-  network_.set_together(state_.knobs[std::min(phase, kPhases - 1)].together_seconds);
   if (state_.fills_up) {
     uint64_t& free = state_.servers[position(server.value)].free_bytes;
     free -= std::min(free, static_cast<uint64_t>(bytes));
@@ -139,8 +126,8 @@ std::map<ServerId, std::vector<ChunkId>> FluidCluster::missing_chunks() const {
   return missing;
 }
 
-void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived,
-                        double repairs) {
+void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived) {
+  const double repairs = state_.repairs_each;
   after(2 * state_.link.hop_latency_seconds * repairs,
         [this, hop = Hop{from, to, 1}, bytes = bytes * repairs, arrived = std::move(arrived)] {
           load(hop);
@@ -189,7 +176,7 @@ void FluidCluster::begin_pipeline(const proto::RepairChunkRequest& request, uint
   const double slices = std::ceil(bytes / slice) + depth - 1;
   const double delay =
       2 * depth * state_.link.hop_latency_seconds + slices * state_.link.slice_overhead_seconds;
-  const double repairs = repairs_each(StripeId{request.stripe_id()});
+  const double repairs = state_.repairs_each;
   after(delay * repairs, [this, shares = std::move(shares), work = work * repairs, limit, done] {
     network_.start(shares, work, limit, done);
   });
@@ -212,10 +199,7 @@ void FluidCluster::begin_store_and_forward(const proto::RepairChunkRequest& requ
         sent->second();
       }
     };
-    const double repairs = repairs_each(StripeId{request.stripe_id()});
-    const Done send_up = [this, from, parent, bytes, arrived, repairs] {
-      send(from, parent, bytes, arrived, repairs);
-    };
+    const Done send_up = [this, from, parent, bytes, arrived] { send(from, parent, bytes, arrived); };
     if (node.children().empty()) {
       send_up();
       continue;

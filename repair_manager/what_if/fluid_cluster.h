@@ -28,7 +28,6 @@
 #include "repair_manager/view/cluster_view.h"
 #include "repair_manager/view/server_table.h"
 #include "repair_manager/what_if/fluid_network.h"
-#include "repair_manager/what_if/knobs.h"
 
 namespace kintsugi::what_if {
 
@@ -39,9 +38,8 @@ struct FluidState {
   std::vector<repair_manager::StripeView> stripes;
   repair_manager::LinkModel link;  ///< its rate is that of servers whose rate is not known, while no other is
   double rack_rate = 0;            ///< bytes/s between a rack and the others, each way; 0: no limit
-  /// Index: stripe. Its repair stands for so many that would follow one another; empty: each for itself.
-  std::vector<double> repairs_each;
-  Knobs knobs = {};  ///< times of the phases; what `repairs_each` is by phase is up to who drew the stripes
+  double repairs_each = 1;         ///< so many repairs that would follow one another are simulated as one
+
   bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};
 };
@@ -71,13 +69,8 @@ class FluidCluster final : public repair_manager::ClusterView {
   /// Every execute() ends soon, with kCancelled. Nothing may begin from now on.
   void stop();
 
-  /// Sends a chunk from server to server, by their positions. `repairs`: that many, one after another.
-  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived, double repairs = 1);
-
-  /// Repairs for which that of the stripe stands.
-  double repairs_each(StripeId stripe) const {
-    return state_.repairs_each.empty() ? 1 : state_.repairs_each[stripe.value - 1];
-  }
+  /// Sends a chunk from server to server, by their positions.
+  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived);
 
   const FluidState& state() const { return state_; }
   const FluidNetwork& network() const { return network_; }
@@ -124,7 +117,6 @@ class FluidCluster final : public repair_manager::ClusterView {
   void load(const Hop& hop);
   std::vector<Share> take_loads();
   void after(double seconds, std::function<void()> what);
-  double missing_bytes() const;
 
   asio::any_io_executor executor_;
   runtime::Clock& clock_;
@@ -135,7 +127,7 @@ class FluidCluster final : public repair_manager::ClusterView {
   std::vector<double> loads_;  // index: link; all 0 between two repairs
   std::vector<uint32_t> loaded_;
   std::vector<Commit> commits_;
-  double all_bytes_ = 0, rebuilt_bytes_ = 0;  // of all repairs for which the simulated ones stand
+
   std::optional<TimePoint> first_begin_;
   std::vector<TimePoint> began_;  // index: stripe; the begin of its last repair
   std::vector<std::weak_ptr<Transfer>> transfers_;

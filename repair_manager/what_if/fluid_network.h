@@ -30,9 +30,6 @@ class FluidNetwork {
     const runtime::Clock* stopwatch = nullptr;
   };
 
-  /// Takes effect from the next end of a flow on.
-  void set_together(double seconds) { settings_.together_seconds = seconds; }
-
   /// `clock` outlives it.
   FluidNetwork(runtime::Clock& clock, Settings settings) : clock_(clock), settings_(settings) {}
   explicit FluidNetwork(runtime::Clock& clock) : FluidNetwork(clock, Settings{}) {}
@@ -100,7 +97,7 @@ class FluidNetwork {
   double full_at(const LinkState& link) const;
 
   runtime::Clock& clock_;
-  Settings settings_;
+  const Settings settings_;
   std::vector<LinkState> links_;
   std::vector<Flow> flows_;
   std::vector<Slot> free_;

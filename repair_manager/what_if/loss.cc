@@ -52,20 +52,22 @@ class Question {
     Forecast forecast{.chunks = lost_chunks_, .bytes = lost_chunks_ * cluster_.chunk_bytes};
     if (lost_chunks_ < 1) return forecast;
     Approximation how = choose_approximation(facts(), loss_.budget);
-    if (loss_.knobs) how = {.method = Method::kSampled, .knobs = *loss_.knobs};
+    if (loss_.simulate > 0)
+      how = {.method = Method::kSampled, .simulated = static_cast<double>(loss_.simulate)};
     forecast.method = how.method;
     forecast.error = how.error;
     if (how.method == Method::kClosedForm) {
       fill_in(closed_form(draw_stripes(std::min(lost_chunks_, kMostBoundStripes))), forecast);
       return forecast;
     }
-    const double repairs = simulated_repairs(lost_chunks_, how.knobs);
+    const double repairs =
+        how.method == Method::kExact ? lost_chunks_ : std::min(lost_chunks_, how.simulated);
     if (repairs > kMostSimulated)
       return Status{
           Code::kLimitExceeded,
           fmt::format("{:.0f} repairs would have to be simulated for this budget, of which {} are the most",
                       repairs, kMostSimulated)};
-    simulate(how.knobs, forecast);
+    simulate(repairs, forecast);
     return forecast;
   }
 
@@ -158,18 +160,6 @@ class Question {
         std::ranges::count_if(holders, [this](uint32_t place) { return lost_[place]; }));
   }
 
-  /// Puts stripes into the order in which they are repaired: those with the fewest spare chunks first, then the lost
-  /// servers one after another.
-  void sort_by_turn(std::vector<std::vector<uint32_t>>& stripes) const {
-    const auto turn = [this](const std::vector<uint32_t>& holders) {
-      uint32_t first = UINT32_MAX;
-      for (const uint32_t place : holders)
-        if (lost_[place]) first = std::min(first, place);
-      return std::pair(-losses_of(holders), first);
-    };
-    std::ranges::stable_sort(stripes, {}, turn);
-  }
-
   repair_manager::StripeView stripe_of(const std::vector<uint32_t>& holders, StripeId id) const {
     const auto bytes = static_cast<uint64_t>(cluster_.chunk_bytes);
     repair_manager::StripeView stripe{
@@ -180,28 +170,17 @@ class Question {
     return stripe;
   }
 
-  FluidState state_of(const Knobs& knobs) {
-    FluidState state{.rack_rate = cluster_.rack_rate, .knobs = knobs, .fills_up = true};
+  FluidState state_of(double repairs) {
+    FluidState state{.rack_rate = cluster_.rack_rate, .fills_up = true};
     if (cluster_.usual_rate > 0) state.link.bytes_per_second = cluster_.usual_rate;
     for (size_t i = 0; i < cluster_.servers.size(); ++i)
       state.servers.push_back(view_of(i));
-    std::vector<std::vector<uint32_t>> stripes = draw_stripes(simulated_repairs(lost_chunks_, knobs));
-    sort_by_turn(stripes);
-    // The repair manager takes what a server had from the last stripe to the first.
-    state.stripes.resize(stripes.size());
-    state.repairs_each.resize(stripes.size());
-    double stood_for = 0;
-    for (size_t turn = 0; turn < stripes.size(); ++turn) {
-      const size_t at = stripes.size() - 1 - turn;
-      const auto phase = static_cast<size_t>(kPhases * stood_for / lost_chunks_);
-      const double each = knobs[std::min(phase, kPhases - 1)].repairs_each;
-      state.stripes[at] = stripe_of(stripes[turn], StripeId{at + 1});
-      state.repairs_each[at] = each;
-      stood_for += each * losses_of(stripes[turn]);
+    double drawn = 0;
+    for (const std::vector<uint32_t>& holders : draw_stripes(repairs)) {
+      state.stripes.push_back(stripe_of(holders, StripeId{state.stripes.size() + 1}));
+      drawn += losses_of(holders);
     }
-    // Numbers of chunks and stripes are whole, and stand together for what is lost.
-    for (double& each : state.repairs_each)
-      each *= lost_chunks_ / stood_for;
+    state.repairs_each = lost_chunks_ / drawn;
     return state;
   }
 
@@ -218,8 +197,8 @@ class Question {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(number));
   }
 
-  void simulate(const Knobs& knobs, Forecast& forecast) {
-    const SimulatedLoss loss = simulate_loss(state_of(knobs), cluster_.policy, options(), kBusiestLinks);
+  void simulate(double repairs, Forecast& forecast) {
+    const SimulatedLoss loss = simulate_loss(state_of(repairs), cluster_.policy, options(), kBusiestLinks);
     const double wait = cluster_.detection_seconds;
     const auto after = [wait](std::optional<double> time) {
       return time ? std::optional(*time + wait) : time;

@@ -24,7 +24,6 @@
 
 #include "common/base/status.h"
 #include "repair_manager/what_if/cluster.h"
-#include "repair_manager/what_if/knobs.h"
 
 namespace kintsugi::what_if {
 
@@ -37,7 +36,8 @@ struct Loss {
   std::vector<uint32_t> servers;  ///< positions in Cluster::servers
   double budget = 0.05;           ///< largest error of the times as a share of them; 0: exact
   uint64_t seed = 1;
-  std::optional<Knobs> knobs = {};  ///< whatever the budget; the forecast then tells no error
+  /// So many repairs are simulated, whatever the budget; the forecast then tells no error. 0: what the budget needs.
+  uint64_t simulate = 0;
 };
 
 enum class Method {

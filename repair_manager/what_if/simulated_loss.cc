@@ -51,7 +51,7 @@ class Run {
     std::vector<uint32_t> left;
     double bytes = 0;
     uint32_t lacking = 0;
-    const double each = cluster_.repairs_each(stripe.id);
+    const double each = cluster_.state().repairs_each;
     for (const ChunkView& chunk : stripe.chunks) {
       if (chunk.available || chunk.length == 0) {
         left.push_back(chunk.index);
@@ -72,7 +72,6 @@ class Run {
     repairable_ += lacking;
     loss_.bytes += bytes;
     loss_.by_spare[spare_of(lacking)].stripes += each;
-    repairable_chunks_ += each * lacking;
   }
 
   uint32_t spare_of(uint32_t lacking) const {
@@ -82,10 +81,7 @@ class Run {
 
   bool all_done() {
     for (; seen_ < cluster_.commits().size(); ++seen_)
-      if (const StripeId stripe = cluster_.commits()[seen_].stripe; can_be_whole(stripe)) {
-        ++rebuilt_;
-        rebuilt_chunks_ += cluster_.repairs_each(stripe);
-      }
+      if (can_be_whole(cluster_.commits()[seen_].stripe)) ++rebuilt_;
     return rebuilt_ == repairable_;
   }
 
@@ -114,7 +110,7 @@ class Run {
       if (done >= 0.5 * loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
       if (done >= 0.9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
     }
-    loss_.waiting_chunks = rebuilt_ == repairable_ ? 0 : repairable_chunks_ - rebuilt_chunks_;
+    loss_.waiting_chunks = cluster_.state().repairs_each * static_cast<double>(repairable_ - rebuilt_);
   }
 
   /// Bytes are rebuilt between a repair's begin and its end, at one rate.
@@ -143,9 +139,8 @@ class Run {
   FluidCluster cluster_;
   RepairManager manager_;
   const TimePoint began_;
-  std::vector<StripeId> lost_;                      // ascending: stripes whose data is lost
-  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;  // chunks of the state
-  double repairable_chunks_ = 0, rebuilt_chunks_ = 0;
+  std::vector<StripeId> lost_;                       // ascending: stripes whose data is lost
+  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;   // chunks of the state
   std::vector<std::pair<double, double>> progress_;  // seconds, and bytes that were rebuilt then
   SimulatedLoss loss_;
 };

@@ -2,8 +2,7 @@
 //
 //   what_if_bench [--servers 100] [--racks 0: one for each server] [--policy rs-8-4-1024k] [--lost 5000: chunks of a
 //       server] [--slow-percent 0: of the servers, whose links have a quarter of the rate] [--dead 1: servers that are
-//       lost] [--rack-gbit 0: no limit] [--simulate 0,500,4/4/4/1: repairs; 0: all; auto5: within 5 %; or
-//       repairs for which one stands, by phase] [--seeds 3]
+//       lost] [--rack-gbit 0: no limit] [--simulate 0,500,auto5: repairs; 0: all; auto5: within 5 %] [--seeds 3]
 //
 // Prints one line for each seed and number of repairs: the seconds that half, 90 % and all of the repair takes, its method, and
 // the processor's seconds that the forecast took. No real time or processor is in the forecast itself.
@@ -65,19 +64,13 @@ double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-void measure(const Cluster& cluster, Loss loss, const std::string& how, double lost) {
+void measure(const Cluster& cluster, Loss loss, const std::string& how) {
   if (how.starts_with("auto")) {
     loss.budget = std::stod(how.substr(4)) / 100;
   } else if (how == "0") {
     loss.budget = 0;
   } else {
-    loss.knobs.emplace();
-    std::string left = how;
-    for (PhaseKnobs& phase : *loss.knobs) {
-      phase.repairs_each = std::stod(left);
-      if (how.find('/') == std::string::npos) phase.repairs_each = std::max(1.0, lost / phase.repairs_each);
-      if (const size_t slash = left.find('/'); slash != std::string::npos) left = left.substr(slash + 1);
-    }
+    loss.simulate = std::stoul(how);
   }
   const double began = cpu_seconds();
   const Result<Forecast> forecast = forecast_loss(cluster, loss);
@@ -111,10 +104,9 @@ int run(Settings settings) {
     Loss loss{.seed = seed};
     for (uint32_t i = 0; i < settings.dead; ++i)
       loss.servers.push_back(description.racks > 0 ? i * description.racks : i);
-    const auto lost = static_cast<double>(settings.lost * settings.dead);
     for (size_t at = 0; at < settings.simulate.size();) {
       const size_t end = std::min(settings.simulate.find(',', at), settings.simulate.size());
-      measure(cluster, loss, settings.simulate.substr(at, end - at), lost);
+      measure(cluster, loss, settings.simulate.substr(at, end - at));
       at = end + 1;
     }
   }

@@ -28,6 +28,7 @@ TEST(LimitedDisk, ReadsAndWritesPassAtTheGivenRate) {
   EXPECT_GT(busy, 3800ms);
   rig.simulation.run_for(10s);
   EXPECT_EQ(rig.store->disk_busy_times().at(0), busy) << "an idle disk is not busy";
+  EXPECT_EQ(rig.store->disk_calls_under_way().at(0), 0u);
 }
 
 TEST(LimitedDisk, EachDiskHasItsOwnRate) {

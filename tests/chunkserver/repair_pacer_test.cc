@@ -47,6 +47,16 @@ TEST(RepairPacer, KeepsToTheCap) {
   EXPECT_NEAR(rig.carried(), 20e6, 2e6);
 }
 
+TEST(RepairPacer, CountsHowLongRepairsWaited) {
+  PacerRig rig;
+  (void)rig.carried();
+  EXPECT_EQ(rig.pacer.waits(), Duration::zero());
+  rig.pacer.set_bandwidth(20'000'000);
+  const TimePoint began = rig.simulation.now();
+  (void)rig.carried();
+  EXPECT_EQ(rig.pacer.waits(), rig.simulation.now() - began) << "nothing else takes time here";
+}
+
 TEST(RepairPacer, LeavesUsersTheirPartOfAKnownLink) {
   PacerRig rig;
   rig.load.link_up = 100e6;

@@ -62,6 +62,14 @@ TEST(RunningOut, WhatIsUsedUpStaysToldThoughItGrowsNoMore) {
   EXPECT_EQ(found[0].exhaustion.seconds_left, 0);
 }
 
+TEST(RunningOut, OfAProcessThatIsGoneNothingRunsOut) {
+  Series leaking = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
+    values[kFds] += 0.1 * static_cast<double>(row);
+  });
+  leaking.values.bottomRows(40).setConstant(metric_trace::kMissing);
+  EXPECT_TRUE(running_out(leaking, kDay).empty());
+}
+
 TEST(RunningOut, AShortLifeSaysNothing) {
   const Series young = recorded(3, 900, [](size_t row, std::vector<double>& values) {
     values[kFds] += 0.5 * static_cast<double>(row);

@@ -169,6 +169,25 @@ TEST(TraceKeeper, GivesUpTheOldestBeyondItsTimeAndGoesOnAfterARestart) {
   EXPECT_LT(back->rows.front().t_ns, row.t_ns - 22 * kSecond);
 }
 
+TEST(TraceKeeper, AClockThatJumpsAheadDoesNotTakeTheRecordingWithIt) {
+  const Folder folder;
+  const Trace trace = small_trace();
+  KeeperOptions options{.directory = folder / "kept", .most_time = std::chrono::hours(24)};
+  auto keeper = Keeper::open(options, trace.header);
+  ASSERT_TRUE(keeper) << keeper.error();
+  constexpr int64_t kHour = int64_t{3600} * 1'000'000'000;
+  Row row = trace.rows[0];
+  for (int hour = 0; hour < 20; ++hour) {
+    row.t_ns = hour * kHour;
+    ASSERT_TRUE((*keeper)->append(row).ok());
+  }
+  row.t_ns = 1000 * kHour;
+  ASSERT_TRUE((*keeper)->append(row).ok());
+  const auto kept = read_trace(options.directory);
+  ASSERT_TRUE(kept) << kept.error();
+  EXPECT_GT(kept->rows.size(), 15U);
+}
+
 TEST(TraceKeeper, ARowCutByACrashIsTheEndOfItsFileAndNotMore) {
   const Folder folder;
   const Trace trace = small_trace();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/runtime/production/production_runtime.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
@@ -51,6 +52,24 @@ TEST(Sight, NestedModulesShareTheTraceAndNameTheirCallingContext) {
   ASSERT_EQ(totals.size(), 3u) << "inner below outer and inner alone are different calling contexts";
   const uint64_t nested = child_path(child_path(0, kOuter), kInner);
   EXPECT_EQ(recorder.path_name(nested), "test.outer > test.inner");
+}
+
+TEST(Sight, RegionsThatAreOpenAreCountedByName) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  runtime::ProductionRuntime production;
+  http::HttpServer http(production.io().get_executor());
+  metrics::Metrics metrics;
+  add_pages(http, metrics, recorder);
+  EXPECT_EQ(metrics.sample_values(), "\n\n");
+  {
+    Module outer{recorder.root_context(), kOuter};
+    Module inner{outer.context(), kInner};
+    const Task other{recorder.root_context(), kInner};
+    EXPECT_EQ(metrics.sample_values(), "\ntest.inner=2 test.outer=1\n");
+    EXPECT_NE(metrics.text().find("\nkintsugi_module_open{module=\"test.inner\"} 2\n"), std::string::npos);
+  }
+  EXPECT_EQ(metrics.sample_values(), "\n\n");
 }
 
 TEST(Sight, AContextFromAnotherProcessContinuesItsTraceAndPath) {

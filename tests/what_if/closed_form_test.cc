@@ -27,7 +27,7 @@ TEST(ClosedForm, DoesNotAnswerForAClusterThatIsNearlyFull) {
   Cluster cluster = large_cluster();
   for (Server& server : cluster.servers)
     server.free_bytes = uint64_t{10} << 30;  // a quarter of what each would have to take
-  const auto forecast = forecast_loss(cluster, {.servers = {3}, .budget = 0.05});
+  const auto forecast = forecast_loss(cluster, {.servers = {3}, .budget = 0.1});
   ASSERT_TRUE(forecast) << forecast.error();
   EXPECT_NE(forecast->method, Method::kClosedForm);
   EXPECT_GT(forecast->waiting_chunks, 0);
@@ -38,7 +38,7 @@ TEST(ClosedForm, DoesNotAnswerWhenNoLinkIsKnown) {
   cluster.usual_rate = 0;
   for (Server& server : cluster.servers)
     server.up = server.down = 0;
-  const auto forecast = forecast_loss(cluster, {.servers = {3}, .budget = 0.05});
+  const auto forecast = forecast_loss(cluster, {.servers = {3}, .budget = 0.1});
   ASSERT_TRUE(forecast) << forecast.error();
   ASSERT_TRUE(forecast->all_seconds);
   EXPECT_TRUE(std::isfinite(*forecast->all_seconds));

@@ -13,6 +13,9 @@ using orion::HealthyWindows;
 
 namespace {
 
+/// A day of rows, judged one by one: windows that overlap this much are hardly more than those that do not.
+constexpr size_t kDayOfWindows = 86400 / kWindow;
+
 /// A series of the rows of `values` alone, for HealthyWindows.
 Series series_of(const Eigen::MatrixXd& values) {
   Series out;
@@ -71,8 +74,7 @@ Result<Augury> Augury::learn(const Series& healthy, const Options& options) {
   if (!windows) return windows.error();
   out.models_ = models;
   out.healthy_ = std::make_shared<const HealthyWindows>(std::move(*windows));
-  // A day of rows, judged one by one: windows that overlap this much are hardly more than those that do not.
-  out.reported_above_ = options.threshold * out.healthy_->reported_above(86400 / kWindow);
+  out.threshold_ = options.threshold;
   for (size_t live = 0; live < models->size(); ++live)
     out.largest_errors_.push_back(options.threshold * out.threshold_of_errors(healthy, live));
   return out;
@@ -125,7 +127,7 @@ Augury::Judged Augury::judge() const {
   const Series judged = series_of(window());
   const Deviations deviations = healthy_->deviations(judged, healthy_->load().of(judged), 0);
   const auto [live, deviation] = oddest(deviations, models_->size());
-  Judged out{.excess = deviations.distance / reported_above_,
+  Judged out{.excess = healthy_->excess(deviations, kDayOfWindows) / threshold_,
              .reason = Reason::kUnlike,
              .live = live,
              .deviation = deviation};

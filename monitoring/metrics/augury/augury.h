@@ -78,7 +78,7 @@ class Augury {
   std::shared_ptr<const orion::HealthyWindows> healthy_;
   std::shared_ptr<const std::vector<ModelSet>> models_;  ///< by live metric
   std::vector<double> largest_errors_;  ///< by live metric: of forecasts on the healthy trace
-  double reported_above_ = 0;
+  double threshold_ = 1;
   std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow
   std::deque<int64_t> times_;
   std::deque<bool> above_;  ///< the last kLastRows

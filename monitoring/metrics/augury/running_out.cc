@@ -48,6 +48,12 @@ Result<Trend> trend_in(const Stretch& stretch, const Series& series, size_t colu
   return trend_of(stretch.times, without_load(values, stretch.load, slope_by_load(values, stretch.load)));
 }
 
+bool is_known_lately(const Series& series, size_t column) {
+  constexpr Eigen::Index kLately = 30;
+  const auto values = series.values.col(static_cast<Eigen::Index>(column));
+  return values.tail(std::min(kLately, values.size())).array().isFinite().any();
+}
+
 }  // namespace
 
 std::vector<RunsOut> running_out(const Series& series, double horizon_s, double scale) {
@@ -68,6 +74,8 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   for (const size_t column : columns) {
     const double limit = series.limits[column];
     if (!std::isfinite(limit)) continue;
+    // Of a process that is gone nothing runs out.
+    if (!is_known_lately(series, column)) continue;
     const Result<Trend> soon = trend_in(latest, series, column), before = trend_in(longer, series, column);
     if (!soon || !before) continue;
     // At its end a resource has no trend any more.
@@ -78,7 +86,7 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
                      .exhaustion = {.rate = before->rate, .seconds_left = 0, .soonest = 0, .latest = 0}});
       continue;
     }
-    // The steadier of the two tells the time; both tell that there is a trend.
+    // Both tell that there is a trend, and the latest rows when it ends.
     const std::optional<Exhaustion> fast = exhaustion(*soon, limit, horizon_s);
     const std::optional<Exhaustion> slow = exhaustion(*before, limit, horizon_s);
     if (!fast || !slow || std::abs(before->rate) * seconds < kLeastGrowth * std::abs(limit)) continue;

@@ -99,7 +99,7 @@ Result<HealthyWindows> HealthyWindows::learn(const Series& healthy, size_t size,
   std::set<uint32_t> numbers;
   for (const Sample& each : samples)
     numbers.insert(each.part);
-  std::vector<double> distances;
+  std::vector<double> distances, levels;
   for (const uint32_t part : numbers) {
     std::vector<const Sample*> others;
     for (const Sample& each : samples)
@@ -107,13 +107,16 @@ Result<HealthyWindows> HealthyWindows::learn(const Series& healthy, size_t size,
     if (part == std::numeric_limits<uint32_t>::max() || others.size() < 3) continue;
     out.learn_from(others);
     for (const Sample& each : samples)
-      if (each.part == part) distances.push_back(out.compare(each).distance);
+      if (each.part == part) {
+        const Deviations deviations = out.compare(each);
+        distances.push_back(deviations.distance);
+        levels.push_back(deviations.level);
+      }
   }
   if (distances.size() < 3)
     return Status(Code::kNotFound, "not enough data because no part of the healthy trace can be left out");
-  out.median_ = median_of(distances);
-  out.largest_ = std::ranges::max(distances);
-  out.deviation_ = std::max(robust_deviation_of(distances), 0.05 * out.median_);
+  out.distances_ = Usual(distances);
+  out.levels_of_one_ = Usual(levels);
   std::vector<const Sample*> all;
   for (const Sample& each : samples)
     all.push_back(&each);
@@ -220,6 +223,7 @@ Deviations HealthyWindows::compare(const Sample& sample) const {
     const double off = levels_[i].off(sample.levels(static_cast<Eigen::Index>(i)), sample.load);
     out.levels.push_back(std::isfinite(off) ? off : 0);
     squares.push_back(out.levels.back() * out.levels.back());
+    out.level = std::max(out.level, std::abs(out.levels.back()));
   }
   const size_t counted = std::min(kCountedPairs, squares.size());
   std::ranges::nth_element(squares, squares.begin() + static_cast<std::ptrdiff_t>(counted - 1),
@@ -242,13 +246,23 @@ Deviations HealthyWindows::deviations(const Series& series, const Eigen::VectorX
   return out;
 }
 
-double HealthyWindows::reported_above(size_t windows) const {
-  // Maxima of many nearly normal distances follow Gumbel's law; overlapping windows count in full, which is careful.
+HealthyWindows::Usual::Usual(const std::vector<double>& values)
+    : median(median_of(values)),
+      deviation(std::max(robust_deviation_of(values), 0.05 * median)),
+      largest(std::ranges::max(values)) {}
+
+double HealthyWindows::Usual::most(size_t windows) const {
+  // Maxima of many nearly normal values follow Gumbel's law; overlapping windows count in full, which is careful.
   const double n = std::max<double>(static_cast<double>(windows), 2);
   const double root = std::sqrt(2 * std::log(n));
   const double location = root - (std::log(std::log(n)) + std::log(4 * M_PI)) / (2 * root);
   const double quantile = location - std::log(-std::log(kReportedShare)) / root;
-  return kMargin * std::max(median_ + deviation_ * quantile, largest_);
+  return kMargin * std::max(median + deviation * quantile, largest);
+}
+
+double HealthyWindows::excess(const Deviations& deviations, size_t windows) const {
+  return std::max(deviations.distance / distances_.most(windows),
+                  deviations.level / levels_of_one_.most(windows));
 }
 
 }  // namespace kintsugi::orion

@@ -53,6 +53,7 @@ struct Deviations {
   std::vector<bool>
       moved;            ///< by watched metric: it had one value on the healthy trace, and has another one now
   double distance = 0;  ///< root mean square of the largest of all of them
+  double level = 0;     ///< the largest of the levels: one metric alone hardly shows in the distance
 };
 
 /// REQUIRES for all series: the same columns as the healthy one.
@@ -74,10 +75,8 @@ class HealthyWindows {
   const Load& load() const { return load_; }
   /// What the level of a live metric grows by for one more of load.
   double slope(size_t live) const { return levels_[live].slope; }
-  /// Ninety-nine of a hundred healthy traces of so many windows stay below; and all windows that this was learnt from.
-  double reported_above(size_t windows) const;
-  double median_distance() const { return median_; }
-  double deviation_of_distance() const { return deviation_; }
+  /// How many times what healthy traces of so many windows show at most; above 1: reported.
+  double excess(const Deviations& deviations, size_t windows) const;
 
  private:
   /// A line through the windows' means over their loads.
@@ -112,8 +111,16 @@ class HealthyWindows {
   double mean_movement_ = 0;
   std::vector<Level> levels_;
   double least_load_ = 0, most_load_ = 0;  ///< of healthy windows
-  double median_ = 0, deviation_ = 1,
-         largest_ = 0;  ///< of the distances of healthy windows that were not learnt from
+  /// Of what healthy windows show that were not learnt from.
+  struct Usual {
+    Usual() = default;
+    explicit Usual(const std::vector<double>& values);
+    /// Ninety-nine of a hundred healthy traces of so many windows stay below, and all windows that this was learnt from.
+    double most(size_t windows) const;
+
+    double median = 0, deviation = 1, largest = 0;
+  };
+  Usual distances_, levels_of_one_;
 };
 
 }  // namespace kintsugi::orion

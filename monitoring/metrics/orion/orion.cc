@@ -18,9 +18,7 @@ struct Compared {
   const HealthyWindows* healthy = nullptr;
   size_t begin = 0;
   Deviations deviations;
-  double reported_above = 0;
-
-  double excess() const { return deviations.distance / reported_above; }
+  double excess = 0;
 };
 
 std::vector<size_t> sizes_for(const Series& now) {
@@ -166,13 +164,13 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now) {
   for (const HealthyWindows& model : models) {
     const std::vector<size_t> begins =
         metric_trace::window_begins(now.segments, model.size(), std::max<size_t>(model.size() / 2, 1));
-    const double above = model.reported_above(models.size() * begins.size());
     const Eigen::VectorXd load = model.load().of(now);
-    for (const size_t begin : begins)
-      windows.push_back({.healthy = &model,
-                         .begin = begin,
-                         .deviations = model.deviations(now, load, begin),
-                         .reported_above = above});
+    for (const size_t begin : begins) {
+      Deviations deviations = model.deviations(now, load, begin);
+      const double excess = model.excess(deviations, models.size() * begins.size());
+      windows.push_back(
+          {.healthy = &model, .begin = begin, .deviations = std::move(deviations), .excess = excess});
+    }
     out.windows += begins.size();
     out.healthy_windows +=
         metric_trace::window_begins(healthy.segments, model.size(), model.size() / 2).size();
@@ -181,12 +179,11 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now) {
   if (windows.empty())
     return Status(Code::kNotFound, "not enough data because no life of the process has " +
                                        std::to_string(models.front().size()) + " rows");
-  std::ranges::stable_sort(windows, [](auto& a, auto& b) { return a.excess() > b.excess(); });
+  std::ranges::stable_sort(windows, [](auto& a, auto& b) { return a.excess > b.excess; });
   windows.resize(std::min(windows.size(), kNamed));
   const Compared& oddest = windows.front();
   out.source = now.source;
-  out.reported_above = oddest.reported_above;
-  out.distance = oddest.excess() * oddest.reported_above;
+  out.excess = oddest.excess;
   out.from_ns = now.t_ns[oddest.begin];
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
@@ -210,9 +207,9 @@ Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Tr
     if (!finding)
       out.not_judged.push_back({name, finding.error().message()});
     else
-      (finding->excess() > 1 ? out.odd : out.healthy).push_back(std::move(*finding));
+      (finding->excess > 1 ? out.odd : out.healthy).push_back(std::move(*finding));
   }
-  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess() > b.excess(); };
+  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess > b.excess; };
   std::ranges::stable_sort(out.odd, most_excessive);
   std::ranges::stable_sort(out.healthy, most_excessive);
   return out;

@@ -34,16 +34,13 @@ struct Finding {
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.
   std::vector<std::string> moved;
-  double distance = 0;        ///< of the oddest window
-  double reported_above = 0;  ///< the same of healthy traces
+  double excess =
+      0;  ///< of the oddest window: so many times what healthy traces show at most; above 1: reported
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
   bool foreign_load =
       false;  ///< outside of what the healthy trace knows: relations may differ for that alone
-
-  /// How far above what healthy traces show; above 1: reported.
-  double excess() const { return distance / reported_above; }
 };
 inline constexpr size_t kNamed = 3;
 

@@ -53,8 +53,9 @@ Result<Trace> read_beginning(const std::string& path) {
 Result<std::vector<fs::path>> files_in(const std::string& directory) {
   std::error_code error;
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(directory, error))
-    if (entry.path().extension() == kExtension) paths.push_back(entry.path());
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    if (entry->path().extension() == kExtension) paths.push_back(entry->path());
   if (error) return Status(Code::kIoError, fmt::format("{}: {}", directory, error.message()));
   std::ranges::sort(paths);
   return paths;
@@ -192,11 +193,14 @@ void Keeper::drop_oldest() {
   files_.pop_front();
 }
 
-/// The new file will have its share, so the others may have what is left of the limits.
+/// The new file will have its share, so the others may have what is left of the limits. Of those that are too old one or
+/// two go for each new file: a clock that jumps ahead makes all of them old at once.
 void Keeper::make_room(int64_t t_ns) {
   const uint64_t share = options_.most_bytes / kFiles;
-  while (!files_.empty() && (bytes() + share > options_.most_bytes ||
-                             t_ns - files_.front().began_ns > options_.most_time.count()))
+  while (!files_.empty() && bytes() + share > options_.most_bytes)
+    drop_oldest();
+  for (int i = 0; i < 2 && !files_.empty() && t_ns - files_.front().began_ns > options_.most_time.count();
+       ++i)
     drop_oldest();
 }
 
