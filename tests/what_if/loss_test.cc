@@ -141,30 +141,39 @@ TEST(Loss, ACapOnRepairsIsTheirRate) {
   EXPECT_NEAR(repair_seconds(exact(cluster, {0})), 10 * free, 0.5 * free);
 }
 
-TEST(Loss, AnswersWithinItsBudget) {
+TEST(Loss, ASampleOfTheRepairsTellsNearlyWhatAllOfThemTake) {
   struct Case {
     const char* what;
     Cluster cluster;
     std::vector<uint32_t> lost;
+    double error;
   };
-  std::vector<Case> cases{{"alike", cluster_of(100, "rs-8-4-1024k", 0, 14'000), {0}},
-                          {"slow links", cluster_of(60, "rs-8-4-1024k", 0, 2500), {0}},
-                          {"two servers", cluster_of(100, "rs-6-3-1024k", 20, 7000), {0, 1}}};
+  std::vector<Case> cases{{"alike", cluster_of(100, "rs-8-4-1024k", 0, 3000), {0}, 0.03},
+                          {"slow links", cluster_of(60, "rs-8-4-1024k", 0, 1500), {0}, 0.1},
+                          {"two servers", cluster_of(100, "rs-8-4-1024k", 20, 1500), {0, 1}, 0.03}};
   for (size_t i = 3; i < 60; i += 6)
     cases[1].cluster.servers[i].up = cases[1].cluster.servers[i].down = kRate / 4;
   for (const Case& one : cases) {
     SCOPED_TRACE(one.what);
     const Forecast truth = exact(one.cluster, one.lost);
-    for (const double budget : {0.1, 0.2}) {
-      const auto forecast = forecast_loss(one.cluster, {.servers = one.lost, .budget = budget});
-      ASSERT_TRUE(forecast);
-      EXPECT_LE(forecast->error, budget);
-      EXPECT_NEAR(repair_seconds(*forecast), repair_seconds(truth), budget * repair_seconds(truth));
-      EXPECT_NEAR(*forecast->half_seconds - forecast->begins_seconds,
-                  *truth.half_seconds - truth.begins_seconds, budget * repair_seconds(truth));
-      EXPECT_LE(forecast->simulated, truth.simulated);
-    }
+    const auto sample = forecast_loss(one.cluster, {.servers = one.lost, .simulate = 1000});
+    ASSERT_TRUE(sample);
+    EXPECT_EQ(sample->simulated, 1000u);
+    EXPECT_EQ(sample->method, Method::kSampled);
+    const double seconds = repair_seconds(truth);
+    EXPECT_NEAR(repair_seconds(*sample), seconds, one.error * seconds);
+    EXPECT_NEAR(*sample->half_seconds - sample->begins_seconds, *truth.half_seconds - truth.begins_seconds,
+                one.error * seconds);
   }
+}
+
+TEST(Loss, SimulatesAsManyRepairsAsItsBudgetNeeds) {
+  Cluster cluster = cluster_of(100, "rs-8-4-1024k", 0, 20'000);
+  const auto even = forecast_loss(cluster, {.servers = {0}, .budget = 0.2});
+  EXPECT_EQ(even->method, Method::kSampled);
+  EXPECT_LE(even->error, 0.2);
+  EXPECT_LT(even->simulated, 20'000u);
+  EXPECT_NEAR(even->repairs_each * static_cast<double>(even->simulated), 20'000, 1);
 }
 
 TEST(Loss, OfAVeryLargeClusterIsAnsweredByTheClosedForm) {
