@@ -22,7 +22,7 @@ export function timeline(alarms, now, minutes, width) {
   const x = (at) => left + ((Math.max(at, from) - from) / (now - from)) * (width - left - right);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": shown.length === 0 ? "No alarms in this time" : `${shown.length} alarms on ${rows.length} servers` });
-  for (const at of ticks(from, now)) {
+  for (const at of ticks(from, now, width < 620 ? 4 : 7)) {
     root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: height - 20, class: "axis" }));
     const label = minutes > 1440 ? new Date(at * 1000).toLocaleDateString([], { day: "numeric", month: "short" })
       : new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
