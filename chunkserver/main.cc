@@ -38,6 +38,11 @@ constexpr Duration kLookLimit = std::chrono::seconds(10);
 constexpr uint64_t kLeastCache = 8ull << 20, kMostCache = 1ull << 40;
 
 void add_settings(daemon::Settings& settings, Options& options, MemorySettings& memory) {
+  settings.log_activities({"chunkserver.read_chunk", "chunkserver.read_small_chunk",
+                           "chunkserver.write_chunk", "chunkserver.write_small_chunk", "chunkserver.commit",
+                           "chunkserver.delete_chunk", "chunkserver.partial_sum", "chunkserver.repair_chunk",
+                           "partial_sum.child_sum", "chunkserver.verify_chunks", "chunkserver.block_report",
+                           "chunkserver.segment_clean", "chunkserver.register"});
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
   settings.add("advertise", &options.advertise,
                "host by which others reach this server (default: that of listen)");

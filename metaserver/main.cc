@@ -25,6 +25,11 @@ struct Options {
 };
 
 void add_settings(daemon::Settings& settings, Options& options) {
+  settings.log_activities({"metaserver.allocate_stripe", "metaserver.commit_file", "metaserver.abort_upload",
+                           "metaserver.open_read", "metaserver.write_extents", "metaserver.write_names",
+                           "metaserver.commit_repair", "metaserver.commit_repair_of_manager",
+                           "metaserver.report_chunk", "metaserver.block_report", "metaserver.register_server",
+                           "metaserver.drain_server", "metaserver.rebalance", "metaserver.fsck"});
   MetaServerOptions& meta = options.parts.metaserver;
   RepairLimits& repairs = options.parts.repairs;
   // A cluster of a user's own is that user's to write to.

@@ -15,6 +15,8 @@ struct Arguments {
 };
 
 void add_settings(daemon::Settings& settings, Arguments& all) {
+  settings.log_activities({"repair_manager.repair", "repair_manager.commit", "repair_manager.compact",
+                           "repair_manager.move_bytes"});
   RepairDaemonOptions& options = all.daemon;
   settings.add("listen", &options.listen, "host:port for the metaserver; port 0 picks one");
   settings.add("advertise", &options.advertise,

@@ -15,6 +15,7 @@
 #include "common/base/last_words.h"
 #include "common/daemon/loop_metrics.h"
 #include "common/log/log.h"
+#include "common/runtime/production/activity_file.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 
@@ -52,22 +53,47 @@ asio::awaitable<void> wait_for_end(Shell& shell) {
   shell.ending.on_end = [] {};
 }
 
+/// The activity log of the process, while this lives: there is none without a log file.
+class Activity {
+ public:
+  Activity(const Settings& settings, const runtime::Clock& clock) {
+    const std::vector<std::string_view> names = settings.activities();
+    if (settings.log_file.empty() || names.empty()) return;
+    log_.emplace(clock, fmt::format("pid={} program={}", ::getpid(), settings.program()), names);
+    file_.emplace(runtime::activity_path(settings.log_file), *log_);
+    runtime::process_activity_log = &*log_;
+  }
+  ~Activity() { runtime::process_activity_log = nullptr; }
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+  void reopen() {
+    if (file_) file_->reopen();
+  }
+
+ private:
+  std::optional<runtime::ActivityLog> log_;
+  std::optional<runtime::ActivityFile> file_;
+};
+
 /// Whoever moves log files away says so with SIGHUP.
-asio::awaitable<void> reopen_log(runtime::TaskGroup& tasks, asio::signal_set& hangups) {
+asio::awaitable<void> reopen_logs(runtime::TaskGroup& tasks, asio::signal_set& hangups, Activity& activity) {
   const auto stop = tasks.on_stop([&hangups] { hangups.cancel(); });
   while (!tasks.stopping()) {
     boost::system::error_code cancelled;
     co_await hangups.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     if (cancelled) break;
     log::reopen_file();
+    activity.reopen();
     log::info("signal {} (SIGHUP): the log file is opened again", SIGHUP);
   }
 }
 
 /// Runs the daemon from start() to stop(); `started` is set once start() has succeeded.
-asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& hangups, bool& started) {
+asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& hangups, Activity& activity,
+                              bool& started) {
   runtime::TaskGroup log_tasks(shell.runtime);
-  log_tasks.spawn(reopen_log(log_tasks, hangups));
+  log_tasks.spawn(reopen_logs(log_tasks, hangups, activity));
   Status status = co_await daemon.start();
   started = status.ok();
   if (started) {
@@ -104,6 +130,7 @@ void add_pages(Shell& shell, const std::string& effective, const bool& started,
 Status run_parsed(const Settings& settings, const Make& make, int& exit_status) {
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(settings.secret_file));
   runtime::ProductionRuntime production;
+  Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
   asio::signal_set hangups(production.io(), SIGHUP);
   metrics::Metrics metrics;
@@ -131,7 +158,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
     shell.http_address = http.local_endpoint().to_string();
   }
   KINTSUGI_ASSIGN(daemon, make(shell));
-  Status status = runtime::run_on(production, serve(shell, *daemon, hangups, started));
+  Status status = runtime::run_on(production, serve(shell, *daemon, hangups, activity, started));
   if (started) exit_status = shell.ending.exit_status();
   return status;
 }
@@ -145,6 +172,12 @@ Settings::Settings(std::string program, std::string description, std::optional<r
   add("secret_file", &secret_file, "file with the cluster secret");
   add("log_file", &log_file, "appended to; empty: standard error");
   require("secret_file");
+}
+
+void Settings::log_activities(std::vector<std::string_view> names) {
+  names_ = std::move(names);
+  add("activity_log", &activity_log_,
+      "tell which operations begin and end, in NAME.activity.log beside the log file");
 }
 
 void Ending::end(Status why, int exit_status) {

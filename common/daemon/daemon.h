@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -36,6 +38,16 @@ class Settings : public config::Settings {
   std::optional<runtime::Endpoint> http_listen;  ///< none: no pages are served
   std::string secret_file;
   std::string log_file;  ///< empty: standard error
+
+  /// The daemon has an activity log beside its log file, unless it is set otherwise, which tells of the regions of code
+  /// with these names: runtime::ActivityLog::kMostSites at most.
+  void log_activities(std::vector<std::string_view> names);
+  /// Empty: there is no activity log.
+  std::vector<std::string_view> activities() const { return activity_log_ ? names_ : decltype(names_)(); }
+
+ private:
+  bool activity_log_ = true;
+  std::vector<std::string_view> names_;
 };
 
 /// Lets any part of a daemon end the process. A signal does the same without being asked.

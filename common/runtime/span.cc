@@ -1,6 +1,18 @@
 #include "common/runtime/span.h"
 
+#include "common/runtime/activity_log.h"
+
 namespace kintsugi::runtime {
+
+namespace {
+
+/// The activity log of the process if it has one and tells of the site.
+ActivityLog* activity_of(const Site& site) {
+  ActivityLog* const log = process_activity_log.load(std::memory_order_relaxed);
+  return log != nullptr && log->wants(site) ? log : nullptr;
+}
+
+}  // namespace
 
 void Span::begin(const Context& parent, const Site& site, const Options& options,
                  std::source_location where) {
@@ -18,6 +30,7 @@ void Span::begin(const Context& parent, const Site& site, const Options& options
   event_.outputs = {};
   event_.input_count = event_.output_mask = 0;
   event_.code = Code::kOk;
+  if (ActivityLog* const log = activity_of(site)) log->start(site, event_.span_id);
   const bool begins = options.often && parent.live.slot == 0;
   if (begins || (recorder.is_light(parent.live) && !options.task && options.wait == WaitKind::kNone &&
                  options.kind != RegionKind::kFree)) {
@@ -50,6 +63,8 @@ void Span::open(const Context& parent, const Options& options, std::source_locat
 }
 
 void Span::end() {
+  if (ActivityLog* const log = activity_of(*event_.site))
+    log->stop(*event_.site, event_.span_id, event_.code);
   context_.recorder->close(context_.live, parent_path_, event_);
 }
 

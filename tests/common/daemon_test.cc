@@ -13,6 +13,8 @@
 #include "common/daemon/disk_paths.h"
 #include "common/daemon/private_directory.h"
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/recorder.h"
 #include "tests/expect_ok.h"
 
 namespace kintsugi::daemon {
@@ -47,11 +49,13 @@ class DaemonDeathTest : public ::testing::Test {
   ~DaemonDeathTest() override { std::filesystem::remove_all(directory_); }
 
   /// `start` runs inside the daemon's start(), which then returns `outcome`.
-  [[noreturn]] void run_and_exit(Status outcome, std::function<void(Shell&)> start) {
+  [[noreturn]] void run_and_exit(Status outcome, std::function<void(Shell&)> start,
+                                 const char* option = "--activity-log") {
     const std::string secret = directory_ + "/secret", log = this->log();
-    const char* argv[] = {"tester", "--secret-file", secret.c_str(), "--log-file", log.c_str()};
+    const char* argv[] = {"tester", "--secret-file", secret.c_str(), "--log-file", log.c_str(), option};
     Settings settings("tester", "Tests daemons.");
-    std::exit(run(5, argv, settings, [&](Shell& shell) -> Result<std::unique_ptr<Daemon>> {
+    settings.log_activities({"tester.work"});
+    std::exit(run(6, argv, settings, [&](Shell& shell) -> Result<std::unique_ptr<Daemon>> {
       return std::make_unique<Recorded>(outcome, [&shell, start] { start(shell); });
     }));
   }
@@ -76,6 +80,26 @@ TEST_F(DaemonDeathTest, ServesUntilASignalAndEndsWell) {
   EXPECT_NE(text.find("tester starts with"), std::string::npos) << text;
   EXPECT_NE(text.find("stopping: signal 15"), std::string::npos) << text;
   EXPECT_LT(text.find("the daemon stops"), text.find("stopped")) << text;
+}
+
+TEST_F(DaemonDeathTest, TellsBesideItsLogWhatBeginsAndEndsUnlessItIsToldNotTo) {
+  const auto work = [](Shell& shell) {
+    static constexpr runtime::Site kWork{"tester.work"};
+    sight::Recorder recorder(shell.runtime.clock, 1);
+    {
+      const sight::Task task{recorder.root_context(), kWork};
+    }
+    asio::post(shell.runtime.executor, [] { ::raise(SIGTERM); });
+  };
+  const std::string activity = directory_ + "/log.activity";
+  EXPECT_EXIT(run_and_exit({}, work, "--no-activity-log"), ::testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(activity));
+  EXPECT_EXIT(run_and_exit({}, work), ::testing::ExitedWithCode(0), "");
+  std::stringstream text;
+  text << std::ifstream(activity).rdbuf();
+  EXPECT_NE(text.str().find(" activity begin pid="), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find(" activity start tester.work "), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find(" activity stop tester.work "), std::string::npos) << text.str();
 }
 
 TEST_F(DaemonDeathTest, TellsOfATurnOfItsLoopThatHoldsEverybodyUp) {

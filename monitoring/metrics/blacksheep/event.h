@@ -30,7 +30,16 @@ struct Event {
 /// A form of logs: one for each kind of program. `last_ns` is the time of the line before.
 using Grammar = Event (*)(std::string_view line, int64_t last_ns);
 
-/// The activity log of our daemons (common/log/activity_log.h has the form of its lines).
+/// The activity log of a daemon of ours. Stops end with the outcome; other words at the end of a line are for people.
+///
+/// ```
+/// 2026-11-22T00:36:37.123456+0000 activity begin pid=412
+/// 2026-11-22T00:36:37.123456+0000 activity start chunkserver.read_chunk 7f3a12 chunk=81:3
+/// 2026-11-22T00:36:37.234567+0000 activity stop chunkserver.read_chunk 7f3a12 ok
+/// 2026-11-22T00:36:37.234567+0000 activity instant chunkserver.delete_chunk chunk=81:3
+/// 2026-11-22T00:36:37.234567+0000 activity error disk 2 is dropped
+/// 2026-11-22T00:36:38.000001+0000 activity dropped 17
+/// ```
 Event activity_event(std::string_view line, int64_t last_ns);
 
 }  // namespace kintsugi::blacksheep
