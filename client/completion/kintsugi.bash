@@ -4,7 +4,7 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
@@ -21,7 +21,7 @@ _kintsugi() {
     "stripe") words="show" ;;
     "metadata") words="status accept" ;;
     "quarantine") words="list keep empty" ;;
-    "repair") words="status history run" ;;
+    "repair") words="status history run what-if" ;;
     "bench") words="put get metadata degraded-read" ;;
     "cluster start") [[ $current == -* ]] && words="--dir --chunkservers --racks --repair-managers --policy --repair-delay --chunk-size --json --help" ;;
     "cluster stop") [[ $current == -* ]] && words="--dir --json --help" ;;
@@ -69,6 +69,7 @@ _kintsugi() {
     "repair status") [[ $current == -* ]] && words="--json --help" ;;
     "repair history") [[ $current == -* ]] && words="--limit --json --help" ;;
     "repair run") [[ $current == -* ]] && words="--chunk --shape --slice --dst --json --help" ;;
+    "repair what-if") [[ $current == -* ]] && words="--server --servers --rack --at-rate --budget --link --rack-link --policy --servers-total --stripes --racks --chunk-size --repair-delay --json --help" ;;
     "plan") [[ $current == -* ]] && words="--servers --disks --policy --link --racks --disk-rate --full --disk-failures --server-failures --replacement --chunk-size --json --help" ;;
     "bench put") [[ $current == -* ]] && words="--size --files --policy --json --help" ;;
     "bench get") [[ $current == -* ]] && words="--size --files --json --help" ;;
@@ -89,7 +90,7 @@ _kintsugi_daemon() {
     "kintsugi-metaserver") words="--http-listen --secret-file --log-file --listen --data-dir --daemons-on-machine --cache-memory --policy --chunk-bytes --inline-bytes --heartbeat-interval --suspect-after --dead-after --quarantine-retention --repair-delay --repair-max-per-server --config --help --version" ;;
     "kintsugi-chunkserver") words="--http-listen --secret-file --log-file --listen --advertise --metaserver --disks --name --rack --daemons-on-machine --buffer-memory --cache-memory --cache-keep --disk-bandwidth --link-up --link-down --link-probe --repair-bandwidth --config --help --version" ;;
     "kintsugi-repair-manager") words="--http-listen --secret-file --log-file --listen --advertise --metaserver --repair-schedule --repair-shape --config --help --version" ;;
-    "kintsugi-monitor") words="--http-listen --secret-file --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --config --help --version" ;;
+    "kintsugi-monitor") words="--http-listen --secret-file --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --metrics-record --metrics-interval --metrics-bytes --metrics-time --config --help --version" ;;
     "kintsugi-mount") words="--metaserver --secret-file --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
   esac
   [[ $current == -* ]] && COMPREPLY=($(compgen -W "$words" -- "$current")) || COMPREPLY=()
