@@ -183,6 +183,13 @@ std::optional<double> one_failure_until(const Forecast& forecast) {
   return forecast.endangered.front().until_seconds;
 }
 
+/// "15 min 12 s", where time_text() is too coarse: what matters comes on top of a long wait.
+std::string moment_text(double seconds) {
+  const auto whole = static_cast<uint64_t>(std::llround(seconds));
+  if (whole < 120 || whole >= 2 * 3600) return time_text(seconds);
+  return fmt::format("{} min {} s", whole / 60, whole % 60);
+}
+
 std::string names_of(const Question& question) {
   const auto& lost = question.loss.servers;
   if (lost.size() > 3)
@@ -204,12 +211,12 @@ void print_time(std::string_view what, const Forecast& forecast, std::optional<d
                                            : "nothing is left to rebuild it from");
     return;
   }
-  fmt::print("  {:<16} after {} ({} to {})\n", what, time_text(*seconds), time_text(low(forecast, *seconds)),
-             time_text(high(forecast, *seconds)));
+  fmt::print("  {:<16} after {} ({} to {})\n", what, moment_text(*seconds),
+             moment_text(low(forecast, *seconds)), moment_text(high(forecast, *seconds)));
 }
 
 void print_times(const Forecast& forecast) {
-  fmt::print("Repair\n  {:<16} after {}\n", "begins", time_text(forecast.begins_seconds));
+  fmt::print("Repair\n  {:<16} after {}\n", "begins", moment_text(forecast.begins_seconds));
   print_time("half is rebuilt", forecast, forecast.half_seconds);
   print_time("90 %", forecast, forecast.most_seconds);
   print_time("all", forecast, forecast.all_seconds);
@@ -221,14 +228,17 @@ void print_danger(const Forecast& forecast) {
   fmt::print("Danger\n");
   if (forecast.lost_stripes > 0)
     fmt::print("  {:.0f} stripes lack too many chunks: their data is lost\n", forecast.lost_stripes);
+  const bool in_danger = !forecast.endangered.empty() && forecast.endangered.front().spare == 0;
   if (const auto until = one_failure_until(forecast)) {
-    fmt::print("  data is one failure from loss until {}\n", time_text(high(forecast, *until)));
+    fmt::print("  data is one failure from loss until {}\n", moment_text(high(forecast, *until)));
   } else {
-    fmt::print("  no stripe is one failure from loss\n");
+    fmt::print("  {}\n", in_danger ? "data is one failure from loss until more servers are there"
+                                   : "no stripe is one failure from loss");
   }
   for (const what_if::Endangered& level : forecast.endangered)
-    fmt::print("  {:.0f} stripes can lose {} more, the last of them until {}\n", level.stripes,
-               counted(level.spare, "chunk"), time_text(level.until_seconds));
+    fmt::print("  {:.0f} stripes can lose {} more, {}\n", level.stripes, counted(level.spare, "chunk"),
+               level.until_seconds ? "the last of them until " + moment_text(*level.until_seconds)
+                                   : "until chunks that wait are rebuilt");
 }
 
 void print_method(const Question& question, const Forecast& forecast) {
@@ -314,8 +324,9 @@ void print_document(const Question& question, const Forecast& forecast) {
   for (const uint32_t server : question.loss.servers)
     lost.push_back(question.cluster.servers[server].name);
   for (const what_if::Endangered& level : forecast.endangered)
-    endangered.push_back(
-        {{"spare", level.spare}, {"stripes", level.stripes}, {"until_seconds", level.until_seconds}});
+    endangered.push_back({{"spare", level.spare},
+                          {"stripes", level.stripes},
+                          {"until_seconds", time_json(level.until_seconds)}});
   const auto& all = forecast.all_seconds;
   print_json({{"lost", std::move(lost)},
               {"chunks", forecast.chunks},

@@ -214,8 +214,11 @@ class Question {
     forecast.all_seconds = after(loss.all_seconds);
     for (uint32_t spare = 0; spare < loss.by_spare.size(); ++spare)
       if (const auto& level = loss.by_spare[spare]; level.stripes > 0)
-        forecast.endangered.push_back(
-            {.spare = spare, .stripes = level.stripes, .until_seconds = level.until_seconds + wait});
+        forecast.endangered.push_back({.spare = spare,
+                                       .stripes = level.stripes,
+                                       .until_seconds = loss.waiting_chunks > 0
+                                                            ? std::nullopt
+                                                            : std::optional(level.until_seconds + wait)});
     for (const LinkUse& use : loss.busiest)
       forecast.busiest.push_back(named(use, loss.rack_links));
   }

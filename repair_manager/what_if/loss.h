@@ -49,9 +49,9 @@ std::string_view method_name(Method method);  ///< "exact", "sampled", "closed f
 
 /// Stripes that are left with the same number of chunks that they may still lose.
 struct Endangered {
-  uint32_t spare = 0;        ///< 0: one more loss, and data is lost
-  double stripes = 0;        ///< right after the loss
-  double until_seconds = 0;  ///< then none of them is left with so few
+  uint32_t spare = 0;                   ///< 0: one more loss, and data is lost
+  double stripes = 0;                   ///< right after the loss
+  std::optional<double> until_seconds;  ///< then none of them is left with so few; nothing: some chunks wait
 };
 
 struct BusyLink {

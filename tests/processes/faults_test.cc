@@ -32,24 +32,28 @@ struct FaultCommand : ProcessCluster {
 
 TEST_F(FaultCommand, WhatItSetsHappensUntilItIsCleared) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
-  const Outcome set = kintsugi({"fault", "set", "metaserver", "serve-call", "error", "--detail", "Stat",
-                                "--times", "1", "--error", "corrupt"});
+  // A method whose name is no part of another one's, which the monitor may call.
+  const Outcome set = kintsugi({"fault", "set", "metaserver", "serve-call", "error", "--detail",
+                                "MakeDirectory", "--times", "1", "--error", "corrupt"});
   EXPECT_EQ(set.exit_code, 0) << set.err;
-  EXPECT_THAT(set.out, HasSubstr("error at serve-call, only Stat: reached 0 times, happened 0 times"));
-  const Outcome failed = kintsugi({"stat", "/"});
+  EXPECT_THAT(set.out,
+              HasSubstr("error at serve-call, only MakeDirectory: reached 0 times, happened 0 times"));
+  const Outcome failed = kintsugi({"mkdir", "/one"});
   EXPECT_NE(failed.exit_code, 0);
   EXPECT_THAT(failed.err, HasSubstr("as asked for at serve-call"));
-  EXPECT_EQ(kintsugi({"stat", "/"}).exit_code, 0) << "it was to happen once";
+  EXPECT_EQ(kintsugi({"mkdir", "/one"}).exit_code, 0) << "it was to happen once";
   ASSERT_EQ(faults("metaserver").size(), 1U);
   EXPECT_EQ(faults("metaserver")[0].at("happened"), 1);
   EXPECT_THAT(faults("metaserver")[0].at("file").get<std::string>(),
               EndsWith("common/rpc/server_connection.cc"));
-  EXPECT_EQ(faults("metaserver")[0].at("region"), "serve.Stat");
+  EXPECT_EQ(faults("metaserver")[0].at("region"), "serve.MakeDirectory");
 
-  EXPECT_EQ(kintsugi({"fault", "set", "metaserver", "serve-call", "error", "--detail", "Stat"}).exit_code, 0);
-  EXPECT_NE(kintsugi({"stat", "/"}).exit_code, 0);
+  EXPECT_EQ(
+      kintsugi({"fault", "set", "metaserver", "serve-call", "error", "--detail", "MakeDirectory"}).exit_code,
+      0);
+  EXPECT_NE(kintsugi({"mkdir", "/two"}).exit_code, 0);
   EXPECT_THAT(kintsugi({"fault", "clear", "metaserver"}).out, HasSubstr("no faults are set"));
-  EXPECT_EQ(kintsugi({"stat", "/"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"mkdir", "/two"}).exit_code, 0);
 }
 
 TEST_F(FaultCommand, WhatMakesNoSenseGetsOneLineAndChangesNothing) {

@@ -95,8 +95,8 @@ TEST(Loss, RebuildsWhatIsInMostDangerFirst) {
   EXPECT_EQ(forecast.endangered[1].spare, 2u);
   EXPECT_GT(forecast.endangered[0].stripes, 100);
   EXPECT_DOUBLE_EQ(forecast.chunks, 2 * forecast.endangered[0].stripes + forecast.endangered[1].stripes);
-  EXPECT_LT(forecast.endangered[0].until_seconds, 100) << "they do not wait for repair.delay";
-  EXPECT_DOUBLE_EQ(forecast.endangered[1].until_seconds, *forecast.all_seconds);
+  EXPECT_LT(*forecast.endangered[0].until_seconds, 100) << "they do not wait for repair.delay";
+  EXPECT_DOUBLE_EQ(*forecast.endangered[1].until_seconds, *forecast.all_seconds);
 }
 
 TEST(Loss, TellsUntilWhenOneMoreLossLosesData) {
@@ -104,7 +104,7 @@ TEST(Loss, TellsUntilWhenOneMoreLossLosesData) {
   ASSERT_FALSE(forecast.endangered.empty());
   EXPECT_EQ(forecast.endangered[0].spare, 0u);
   EXPECT_EQ(forecast.lost_stripes, 0);
-  EXPECT_LT(forecast.endangered[0].until_seconds, forecast.endangered[1].until_seconds);
+  EXPECT_LT(*forecast.endangered[0].until_seconds, *forecast.endangered[1].until_seconds);
 }
 
 TEST(Loss, CountsStripesThatAreBeyondRepair) {
@@ -119,6 +119,7 @@ TEST(Loss, WaitsWhereNoServerCanTakeAChunk) {
   const Forecast forecast = exact(cluster_of(9, "rs-6-3-1024k", 0, 50), {3});
   EXPECT_EQ(forecast.waiting_chunks, 50);
   EXPECT_FALSE(forecast.half_seconds);
+  EXPECT_FALSE(forecast.endangered.at(0).until_seconds);
 }
 
 TEST(Loss, UplinksOfRacksHoldRepairsBack) {
