@@ -129,7 +129,7 @@ std::string metrics_document(const MetricsQuery& query, const MetricsSource& sou
                        {"recording", recording_document(source)}};
   Status read;
   if (query.names.empty()) {
-    const auto header = metric_trace::latest_header(source.directory);
+    const auto header = metric_trace::known_header(source.directory);
     if (!header) read = header.error();
     list(document, header ? *header : metric_trace::Header());
   } else {

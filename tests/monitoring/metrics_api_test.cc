@@ -93,6 +93,20 @@ TEST_F(MetricsDocument, ListsServersAndMetrics) {
   EXPECT_FALSE(list.contains("problem"));
 }
 
+TEST_F(MetricsDocument, ListsAServerThatIsGone) {
+  record();
+  metric_trace::Header later;
+  later.sources = {{"metaserver", "b1"}};
+  later.metrics = {{"rss", metric_trace::Kind::kGauge, 0}};
+  later.period = seconds(1);
+  auto keeper = metric_trace::Keeper::open({.directory = source.directory}, later);
+  ASSERT_TRUE(keeper) << keeper.error();
+  ASSERT_TRUE((*keeper)->append({.t_ns = int64_t{100} * 1'000'000'000, .values = {1}}).ok());
+  const Json list = ask("");
+  ASSERT_EQ(list.at("servers").size(), 2u);
+  EXPECT_EQ(list.at("servers")[0].at("name"), "chunkserver-1");
+}
+
 TEST_F(MetricsDocument, HasPointsOfTimeLeastMeanAndMost) {
   record();
   const Json answer = ask("server=chunkserver-1&names=rss,fds&since=19&step=5");

@@ -27,6 +27,9 @@ Status for_each_part(const std::string& directory, int64_t since_ns,
 /// The header that rows have now: that of the youngest file. kNotFound: as above.
 Result<Header> latest_header(const std::string& directory);
 
+/// All sources, metrics and regions that any file has: also of a server that is gone. kNotFound: as above.
+Result<Header> known_header(const std::string& directory);
+
 /// Replaces the file.
 Status write_trace(const std::string& path, const Trace& trace);
 
