@@ -35,7 +35,8 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   std::map<std::string, Handler, std::less<>> handlers;
   OpenConnections open;
-  asio::thread_pool writer{1};  ///< the thread that writes the bodies of long pages
+  asio::thread_pool writer{
+      2};  ///< the threads that write the bodies of long pages: one that is slow holds up no other
   std::atomic<bool> stopped = false;
 
   Response answer(const beast::http::request<beast::http::empty_body>& request) const {

@@ -1,5 +1,7 @@
 #include "monitoring/daemon/metrics_recorder.h"
 
+#include <mutex>
+
 #include <unistd.h>
 
 #include "common/log/log.h"
@@ -103,14 +105,18 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const MetricsR
   add_metrics(metrics, recorder);
   http.handle("/api/v1/metrics",
               [&recorder, &clock](std::string_view query) { return answer(query, recorder, clock); });
-  http.handle("/api/v1/unlike", [&recorder, &clock](std::string_view text) {
+  // One comparison at a time: it takes seconds, and plots and /metrics are written by the same threads.
+  const auto compares = std::make_shared<std::mutex>();
+  http.handle("/api/v1/unlike", [&recorder, &clock, compares](std::string_view text) {
     const auto query = MetricsQuery::parse(text);
     if (!query) return http::Response{.status = 400, .body = query.error().message() + "\n"};
     if (query->since_s > kLongestUnlike)
       return http::Response{.status = 400, .body = "since: at most six hours\n"};
     http::Response response{.content_type = "application/json", .body = {}};
-    response.late_body = [query = *query, directory = recorder.directory(),
-                          now_ns = clock.wall_now().time_since_epoch().count()] {
+    response.late_body = [query = *query, directory = recorder.directory(), compares,
+                          now_ns = clock.wall_now().time_since_epoch().count()]() -> std::string {
+      const std::unique_lock alone(*compares, std::try_to_lock);
+      if (!alone) return "{\"problem\":\"another comparison is running; ask again\"}\n";
       return unlike_document(query, directory, now_ns);
     };
     return response;
