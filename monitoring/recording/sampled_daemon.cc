@@ -1,6 +1,8 @@
 #include "monitoring/recording/sampled_daemon.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace kintsugi::recording {
 namespace {
@@ -25,8 +27,7 @@ void SampledDaemon::change(Target target) {
     process_.reset();
     if (target.is_local && target.pid != 0) {
       process_.emplace(target.pid);
-      const double limit = process_->descriptors_limit();
-      has_more_ = has_more_ || limit != std::exchange(descriptors_limit_, limit);
+      look_at_limit();
       process_row_.resize(sampling::ProcessSampler::metrics().size());
       has_more_ = has_more_ || process_columns_ == 0;
     }
@@ -40,9 +41,18 @@ void SampledDaemon::change(Target target) {
   target_ = std::move(target);
 }
 
+void SampledDaemon::look_at_limit() {
+  const double limit = process_->descriptors_limit();
+  const double before = std::exchange(descriptors_limit_, limit);
+  const bool same = limit == before || (std::isnan(limit) && std::isnan(before));
+  has_more_ = has_more_ || !same;
+  samples_until_limit_ = kLimitEvery;
+}
+
 void SampledDaemon::sample_process() {
   process_answered_ = false;
   if (!process_) return;
+  if (--samples_until_limit_ == 0) look_at_limit();
   const sampling::Presence presence = process_->sample(process_row_);
   process_answered_ = presence == sampling::Presence::kHere;
   // Whoever has its pid now is somebody else; the target says so when the same daemon is back.

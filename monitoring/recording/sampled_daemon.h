@@ -30,6 +30,8 @@ struct Target {
 /// Its values have columns in rows of a trace, from the time on at which describe() was last called. On one thread.
 class SampledDaemon {
  public:
+  /// Limits are read again after so many samples.
+  static constexpr size_t kLimitEvery = 100;
   /// A page that did not answer is left alone for so long.
   static constexpr Duration kPageAgain = std::chrono::seconds(2);
 
@@ -59,6 +61,8 @@ class SampledDaemon {
     PageNames placed;                            ///< names for which `columns` was made
     std::vector<std::optional<size_t>> columns;  ///< by metric of the page; none: it has no column
   };
+  /// Somebody may raise or lower it while the process runs (prlimit).
+  void look_at_limit();
   void place_metrics();
   void note_regions();
 
@@ -67,6 +71,7 @@ class SampledDaemon {
   std::optional<sampling::ProcessSampler> process_;
   std::vector<double> process_row_;
   double descriptors_limit_ = metric_trace::kMissing;
+  size_t samples_until_limit_ = kLimitEvery;
   bool process_answered_ = false, page_answered_ = false;
   std::unique_ptr<Page> page_;
   TimePoint page_again_{};

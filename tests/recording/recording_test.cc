@@ -1,4 +1,5 @@
 // What becomes of daemons that are sampled: rows with all that is known, restarts, daemons that do not answer, full disks.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,32 @@ TEST_F(Recorded, ARowHasWhatTheKernelAndTheDaemonItselfSay) {
   EXPECT_EQ(trace.rows[2].open[0].open, 2);
   EXPECT_EQ(trace.rows[0].restarts.size(), 1u) << "nothing before it counts";
   EXPECT_TRUE(trace.rows[1].restarts.empty());
+}
+
+double limit_of_descriptors(SampledDaemon& daemon) {
+  metric_trace::Header header;
+  daemon.describe(header);
+  const auto fds = std::ranges::find(header.metrics, "fds", &metric_trace::Metric::name);
+  return fds == header.metrics.end() ? metric_trace::kMissing : fds->limit;
+}
+
+TEST_F(Recorded, ALimitThatChangesWhileTheProcessRunsIsNoticed) {
+  SampledDaemon daemon(loop_.runtime(), {.name = "chunkserver-1",
+                                         .process = 1,
+                                         .build_id = {},
+                                         .pid = static_cast<uint32_t>(::getpid()),
+                                         .is_local = true,
+                                         .page = {}});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(limit_of_descriptors(daemon), static_cast<double>(before.rlim_cur));
+  const rlimit lower{.rlim_cur = before.rlim_cur - 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &lower), 0);
+  for (size_t i = 0; i < SampledDaemon::kLimitEvery; ++i)
+    daemon.sample_process();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(daemon.has_more()) << "the columns have to be made anew";
+  EXPECT_EQ(limit_of_descriptors(daemon), static_cast<double>(lower.rlim_cur));
 }
 
 TEST_F(Recorded, AnotherProcessOfTheNameBeginsASegmentAndTheRowsBetweenAreMissingValues) {
