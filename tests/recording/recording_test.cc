@@ -122,6 +122,9 @@ TEST_F(Recorded, ARowHasWhatTheKernelAndTheDaemonItselfSay) {
   EXPECT_THAT(column(trace, "chunkserver-1", "kintsugi_calls_total"), testing::ElementsAre(10, 20, 30));
   EXPECT_THAT(column(trace, "chunkserver-1", "kintsugi_free{disk=\"a b\"}"), testing::Each(0.5));
   EXPECT_GT(column(trace, "chunkserver-1", "rss")[2], 1 << 20) << "it is this process";
+  const auto fds = std::ranges::find(trace.header.metrics, "fds", &metric_trace::Metric::name);
+  ASSERT_NE(fds, trace.header.metrics.end());
+  EXPECT_GT(fds->limit, 100) << "RLIMIT_NOFILE";
   ASSERT_EQ(trace.header.regions.size(), 1u);
   EXPECT_EQ(trace.header.regions[0].name, "chunkserver.write");
   ASSERT_EQ(trace.rows[2].open.size(), 1u);
