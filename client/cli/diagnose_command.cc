@@ -112,7 +112,8 @@ std::string conclusion(const proto::DiagnoseResponse& answer) {
     text += fmt::format(", {} without which operations continue",
                         counted(static_cast<uint64_t>(masked), "masked culprit"));
   if (ending > 0)
-    text += fmt::format(", {}", counted(static_cast<uint64_t>(ending), "resource that runs out"));
+    text +=
+        fmt::format(", {}", counted(static_cast<uint64_t>(ending), "resource runs out", "resources run out"));
   if (answer.servers() > 0)
     text += fmt::format("; {} of {} servers report", answer.servers_reporting(), answer.servers());
   if (answer.reduced()) text += "; no monitor answers, this is what heartbeats tell";

@@ -82,7 +82,7 @@ function list(items) {
 }
 
 function alarmCard(alarm, width) {
-  const kind = alarm.masked ? "masked" : alarm.kind === "slow" || alarm.kind === "host" ? "slow" : "";
+  const kind = alarm.masked ? "masked" : ["slow", "host", "runs out"].includes(alarm.kind) ? "slow" : "";
   const sureness = { certain: "bad", likely: "warn", unsure: "" }[alarm.confidence] ?? "";
   const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
@@ -308,7 +308,7 @@ function missing({ stripes, repairs }) {
 }
 
 function drawOverview(data) {
-  const stuck = data.alarms - data.masked_alarms, lacks = missing(data);
+  const ending = data.ending_alarms, stuck = data.alarms - data.masked_alarms - ending, lacks = missing(data);
   overview = data;
   redraw("repairs");
   const reports = `${data.servers.reporting} of ${data.servers.all} servers report`;
@@ -316,6 +316,7 @@ function drawOverview(data) {
   if (data.servers.reporting < data.servers.all || data.servers.all === 0) [level, text] = ["warn", `Nothing is known to be stuck; ${reports}.`];
   if (data.servers.dead + data.servers.suspect > 0 && stuck === 0)
     [level, text] = ["warn", `${counted(data.servers.dead, "server")} dead, ${data.servers.suspect} suspect; ${reports}.`];
+  if (ending > 0 && stuck === 0) [level, text] = ["warn", `Nothing is stuck; ${counted(ending, "resource")} will be used up; ${reports}.`];
   if (data.masked_alarms > 0 && stuck === 0) [level, text] = ["warn", `${counted(data.masked_alarms, "culprit")}, but operations continue without ${data.masked_alarms === 1 ? "it" : "them"}; ${reports}.`];
   if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")}; no operation waits for ${stuck === 1 ? "it" : "them"} now; ${reports}.`];
   if (data.holding_alarms > 0) [level, text] = ["bad", `Operations wait for ${counted(data.holding_alarms, "culprit")}; ${reports}.`];

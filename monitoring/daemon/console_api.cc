@@ -186,6 +186,8 @@ std::string ConsoleApi::overview() const {
        {"alarms", answer.verdicts_size()},
        {"masked_alarms", std::ranges::count_if(answer.verdicts(), [](const auto& v) { return v.masked(); })},
        {"holding_alarms", std::ranges::count_if(answer.verdicts(), proto::holds_up)},
+       {"ending_alarms",
+        std::ranges::count(answer.verdicts(), proto::Verdict::RUNS_OUT, &proto::Verdict::kind)},
        {"repairs",
         {{"running", monitor_.watch().repairs().running_size()},
          {"queued", monitor_.watch().repairs().queued()},
