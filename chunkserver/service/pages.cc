@@ -26,7 +26,7 @@ void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
                   [&store] { return double(store.counters().chunks_removed); });
 }
 
-/// What the disks say, asked once for each page.
+/// The reports of the disks, of which each page asks once.
 struct DisksNow {
   explicit DisksNow(const ChunkStore& store) : store(store) { ask(); }
   void ask() {

@@ -2,10 +2,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <signal.h>
 
 #include "client/capi/file.h"
 #include "common/base/assert.h"
+#include "common/base/signals_blocked.h"
 
 namespace kintsugi::capi {
 namespace {
@@ -17,20 +17,6 @@ Status ended() {
 Status own_thread() {
   return {Code::kDeadlock, "a blocking call from a callback would wait for its own thread"};
 }
-
-/// Threads that are started meanwhile have all signals blocked: those of the application are not theirs.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

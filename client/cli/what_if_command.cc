@@ -18,7 +18,7 @@ using what_if::Forecast;
 using what_if::Loss;
 
 struct Arguments {
-  // What is lost.
+  // These options name the servers that are lost.
   std::string server, servers, rack;
   // How it is repaired and answered.
   uint64_t rate = 0;

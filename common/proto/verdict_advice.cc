@@ -142,7 +142,7 @@ std::string effect_of(const Verdict& verdict) {
                                              : "operations continue without it";
   if (verdict.gone_around()) return "reads, placements and repairs avoid it";
   if (verdict.kind() == Verdict::RUNS_OUT)
-    return "nothing fails yet, in " + time_left(verdict.forecast()) + " it does";
+    return "nothing fails yet, in " + time_left(verdict.forecast().seconds_left()) + " it does";
   if (verdict.waiters() == 0) return "no operation waits for it now";
   const int operations = verdict.operations_size();
   if (operations == 0) return "others wait for it";

@@ -101,7 +101,8 @@ std::string what(const Verdict& verdict) {
     case Verdict::LOSSES: return "some of the packets are lost";
     case Verdict::ERRORS: return "answers most " + region + " requests with an error";
     case Verdict::CLOCK: return "wrong wall clock";
-    case Verdict::RUNS_OUT: return fmt::format("runs out of {} in {}", region, time_left(verdict.forecast()));
+    case Verdict::RUNS_OUT:
+      return fmt::format("runs out of {} in {}", region, time_left(verdict.forecast().seconds_left()));
     case Verdict::CLIENT: return region.empty() ? "does not report and answers nobody" : region;
     default: return region;
   }
@@ -206,8 +207,8 @@ std::string text(const Document& document, int indent) {
 
 }  // namespace
 
-std::string time_left(const Forecast& forecast) {
-  const double seconds = std::max(forecast.seconds_left(), 0.0);
+std::string time_left(double seconds) {
+  seconds = std::max(seconds, 0.0);
   if (seconds < 120) return fmt::format("{:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
   if (seconds < 172'800) return fmt::format("{:.0f} h", seconds / 3600);

@@ -26,7 +26,7 @@ std::string_view confidence_name(Verdict::Confidence confidence);
 std::string_view wait_name(WaitKind wait);
 
 /// How long a resource lasts, "14 min".
-std::string time_left(const Forecast& forecast);
+std::string time_left(double seconds);
 
 /// One line without a newline at its end: `server 4: chunkserver.partial_sum > disk.read (sdb), still for 41 s, 10
 /// tasks on 4 servers wait for it, repair 77; chunk_reader.cc:88; certain`. Bytes that are not printable are quoted.

@@ -1,20 +1,15 @@
 #include "metaserver/cluster/slow_servers.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "common/proto/slow_servers.h"
 
 namespace kintsugi::metaserver {
 namespace {
-
-/// What works, but slowly, comes after what does not work at all.
-double badness(const proto::SlowServer& slow) {
-  return slow.factor() > 0 ? slow.factor() : std::numeric_limits<double>::infinity();
-}
 
 std::string reason(const proto::SlowServer& slow) {
   const char* part = slow.part() == proto::SlowServer::DISK ? "disk" : "link";
@@ -32,12 +27,13 @@ void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServe
     const ServerId id{one.server_id()};
     if (servers_.is_dead(id)) continue;
     proto::SlowServer& worst = told[id];
-    if (worst.server_id() == 0 || badness(one) > badness(worst)) worst = one;
+    if (worst.server_id() == 0 || proto::badness(one) > proto::badness(worst)) worst = one;
   }
-  // What does not work at all comes first. Those that are avoided already stay: two that are about as slow would take turns otherwise.
+  // Servers that do not work at all come first. Of the others those stay that are avoided already: two that are about
+  // as slow would take turns otherwise.
   std::vector<std::tuple<bool, bool, double, ServerId>> order;
   for (const auto& [id, one] : told)
-    order.emplace_back(one.factor() <= 0, contains(id), badness(one), id);
+    order.emplace_back(one.factor() <= 0, contains(id), proto::badness(one), id);
   std::ranges::sort(order, std::greater<>());
   const size_t most = std::min(kMost, servers_.servers().size() / kOneOf);
   for (size_t i = most; i < order.size(); ++i)

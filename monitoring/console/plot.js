@@ -33,7 +33,7 @@ export function plot(data, told, width) {
   const left = 74, right = 12, top = 10, height = width < 620 ? 220 : 300, bottom = height - 24;
   const all = series.flatMap((one) => one.points);
   let low = Math.min(0, ...all.map((p) => p[1])), high = Math.max(...all.map((p) => p[3]));
-  // What moves little far above zero is looked at closely.
+  // A metric that moves little far above zero is shown from near its least value on.
   const least = Math.min(...all.map((p) => p[1]));
   if (least > 0 && high - least < 0.2 * high) low = least - 0.1 * (high - least);
   if (!(high > low)) [low, high] = [low - (Math.abs(low) * 0.1 || 1) * (low === 0 ? 0 : 1), high + (Math.abs(high) * 0.1 || 1)];

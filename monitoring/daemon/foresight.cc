@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "common/base/signals_blocked.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/trace/files.h"
 #include "monitoring/metrics/trace/selection.h"
@@ -99,18 +99,13 @@ Foresight::~Foresight() {
 }
 
 Status Foresight::start() {
-  // Signals are the other threads'.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
+  const SignalsBlocked blocked;
   try {
     thread_ = std::thread([shared = shared_] { run(shared); });
   } catch (const std::system_error& failure) {
-    status = {Code::kUnavailable, failure.what()};
+    return {Code::kUnavailable, failure.what()};
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  return {};
 }
 
 void Foresight::stop() {

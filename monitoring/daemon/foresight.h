@@ -14,14 +14,14 @@
 
 namespace kintsugi::monitoring {
 
-/// What runs out at one process.
+/// A resource of one process that runs out.
 struct Foretold {
   std::string server;
   int64_t t_ns = 0;  ///< time of the last row that it was found in
   augury::RunsOut what;
 };
 
-/// What processes open and take that will run out within a day, as the last half hour of a trace has it (with a row a
+/// The resources of processes that will run out within a day, as the last half hour of a trace has it (with a row a
 /// second); the soonest first. Pure.
 std::vector<Foretold> resources_that_run_out(const metric_trace::Trace& trace);
 /// The room on the disks of chunkservers that will run out within a week, as the last six hours have it. Pure.

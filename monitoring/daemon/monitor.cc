@@ -124,7 +124,7 @@ void Monitor::round() {
     for (proto::Verdict& verdict : detector->examine(snapshot))
       found.push_back(std::move(verdict));
   }
-  // What only runs out may stand for days.
+  // A forecast may stand for days, and is no reason to keep every second.
   const auto is_present = [](const proto::Verdict& one) { return one.kind() != proto::Verdict::RUNS_OUT; };
   if (std::ranges::any_of(found, is_present)) last_alarm_ = now;
   const std::vector<proto::Verdict> records =

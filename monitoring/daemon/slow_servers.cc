@@ -1,7 +1,8 @@
 #include "monitoring/daemon/slow_servers.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "common/proto/slow_servers.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -26,11 +27,6 @@ std::optional<proto::SlowServer::Part> part_to_avoid(const proto::Verdict& verdi
   }
 }
 
-/// What works, but slowly, comes after what does not work at all.
-double badness(const proto::SlowServer& slow) {
-  return slow.factor() > 0 ? slow.factor() : std::numeric_limits<double>::infinity();
-}
-
 }  // namespace
 
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
@@ -53,7 +49,7 @@ std::vector<proto::SlowServer> slow_servers(std::span<const proto::Verdict> verd
   std::vector<proto::SlowServer> slow;
   for (const proto::Verdict& verdict : verdicts)
     if (const auto one = slow_server(verdict, servers)) slow.push_back(*one);
-  std::ranges::stable_sort(slow, std::greater<>(), badness);
+  std::ranges::stable_sort(slow, std::greater<>(), proto::badness);
   if (slow.size() > kMostTold) slow.resize(kMostTold);
   return slow;
 }

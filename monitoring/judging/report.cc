@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/verdicts.h"
 #include "monitoring/metrics/augury/augury.h"
 #include "monitoring/metrics/augury/running_out.h"
 #include "monitoring/metrics/orion/as_printed.h"
@@ -34,14 +35,6 @@ std::string time_of(int64_t t_ns) {
 
 std::string also(const std::vector<std::string>& aliases) {
   return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
-}
-
-std::string time_left(double seconds) {
-  if (!std::isfinite(seconds)) return "never";
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  if (seconds < 2 * 86400.0) return fmt::format("{:.0f} h", seconds / 3600);
-  return fmt::format("{:.0f} days", seconds / 86400);
 }
 
 void add(Findings& report, const orion::Finding& finding) {
@@ -164,8 +157,9 @@ void add(Findings& report, const std::string& source, const augury::Alarm& alarm
     json["seconds_left"] = alarm.exhaustion->seconds_left;
     json["soonest"] = alarm.exhaustion->soonest;
     if (std::isfinite(alarm.exhaustion->latest)) json["latest"] = alarm.exhaustion->latest;
-    line += fmt::format("; it runs out in {} (between {} and {})", time_left(alarm.exhaustion->seconds_left),
-                        time_left(alarm.exhaustion->soonest), time_left(alarm.exhaustion->latest));
+    line += fmt::format(
+        "; it runs out in {} (between {} and {})", proto::time_left(alarm.exhaustion->seconds_left),
+        proto::time_left(alarm.exhaustion->soonest), proto::time_left(alarm.exhaustion->latest));
   }
   report.lines.push_back(std::move(line));
   report.found.push_back(std::move(json));
@@ -191,10 +185,11 @@ Findings by_limits(const Trace&, const Trace& now) {
     const Series series = metric_trace::series_of(now, i);
     for (const augury::RunsOut& each : augury::running_out(series, augury::kHorizonSeconds)) {
       out.odd = true;
-      out.lines.push_back(fmt::format(
-          "{} runs out of {} in {} (between {} and {}): {:.6g} of {:.6g}, {:+.3g} a second", series.source,
-          each.metric, time_left(each.exhaustion.seconds_left), time_left(each.exhaustion.soonest),
-          time_left(each.exhaustion.latest), each.now, each.limit, each.exhaustion.rate));
+      out.lines.push_back(
+          fmt::format("{} runs out of {} in {} (between {} and {}): {:.6g} of {:.6g}, {:+.3g} a second",
+                      series.source, each.metric, proto::time_left(each.exhaustion.seconds_left),
+                      proto::time_left(each.exhaustion.soonest), proto::time_left(each.exhaustion.latest),
+                      each.now, each.limit, each.exhaustion.rate));
       out.found.push_back({{"server", series.source},
                            {"metric", each.metric},
                            {"now", each.now},

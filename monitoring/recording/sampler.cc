@@ -1,7 +1,6 @@
 #include "monitoring/recording/sampler.h"
 
 #include <condition_variable>
-#include <csignal>
 #include <ctime>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "common/base/signals_blocked.h"
 #include "common/log/log.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
@@ -96,18 +96,13 @@ Sampler::~Sampler() {
 }
 
 Status Sampler::start() {
-  // Signals are the other threads'.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
+  const SignalsBlocked blocked;
   try {
     thread_ = std::thread([shared = shared_] { run(shared); });
   } catch (const std::system_error& failure) {
-    status = {Code::kUnavailable, failure.what()};
+    return {Code::kUnavailable, failure.what()};
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  return {};
 }
 
 void Sampler::set_targets(std::vector<Target> targets) {

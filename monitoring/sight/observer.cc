@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <thread>
 
 #include <boost/asio/post.hpp>
 #include <unistd.h>
 
+#include "common/base/signals_blocked.h"
 #include "common/log/log.h"
 #include "common/runtime/production/processor_time.h"
 #include "common/runtime/production/run.h"
@@ -276,12 +276,8 @@ Observer::Observer(runtime::ProductionRuntime& observed, const Recorder& recorde
                    ObserverOptions options)
     : state_(std::make_shared<State>(observed, recorder, secret, std::move(options))) {
   if (!runtime::kSightCompiled) return;
-  // Signals are the other threads'.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   state_->thread = std::thread([state = state_.get()] { state->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Observer::~Observer() {

@@ -1,6 +1,5 @@
 #include "common/runtime/production/activity_file.h"
 
-#include <csignal>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/signals_blocked.h"
 #include "common/log/log.h"
 
 namespace kintsugi::runtime {
@@ -31,12 +31,8 @@ std::string activity_path(const std::string& log_file) {
 }
 
 ActivityFile::ActivityFile(std::string path, ActivityLog& log) : path_(std::move(path)), log_(log) {
-  // Signals are the other threads'.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ActivityFile::~ActivityFile() {

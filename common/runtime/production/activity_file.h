@@ -20,7 +20,7 @@ class ActivityFile {
 
   /// The file is appended to, and made when it is not there. REQUIRES: `log` outlives it.
   ActivityFile(std::string path, ActivityLog& log);
-  /// What was logged before is written.
+  /// Writes the lines that were logged before it is destroyed.
   ~ActivityFile();
   ActivityFile(const ActivityFile&) = delete;
   ActivityFile& operator=(const ActivityFile&) = delete;

@@ -24,25 +24,6 @@ Series series_of(const Eigen::MatrixXd& values) {
   return out;
 }
 
-/// The live metric that deviates most, by its own level and by the votes of its pairs, and by how much.
-std::pair<size_t, double> oddest(const Deviations& deviations, size_t live) {
-  std::vector<double> scores(live, 0);
-  std::vector<std::pair<double, size_t>> squares;
-  for (size_t i = 0; i < deviations.pairs.size(); ++i)
-    if (std::isfinite(deviations.pairs[i]))
-      squares.emplace_back(deviations.pairs[i] * deviations.pairs[i], i);
-  const size_t voting = std::min(orion::kVotingPairs, squares.size());
-  std::ranges::partial_sort(squares, squares.begin() + static_cast<std::ptrdiff_t>(voting), std::greater<>());
-  const auto table = metric_trace::pair_table(live);
-  for (size_t i = 0; i < voting; ++i)
-    for (const uint32_t metric : {table[squares[i].second].first, table[squares[i].second].second})
-      scores[metric] += squares[i].first / static_cast<double>(orion::kVotingPairs);
-  for (size_t i = 0; i < live; ++i)
-    scores[i] += deviations.levels[i] * deviations.levels[i];
-  const auto most = std::ranges::max_element(scores);
-  return {static_cast<size_t>(most - scores.begin()), std::sqrt(*most)};
-}
-
 /// A window of live metrics without its oldest rows, and with the forecast ones in their place.
 Eigen::MatrixXd with_forecasts(const Eigen::MatrixXd& window, const std::vector<ModelSet>& models) {
   Eigen::MatrixXd out(window.rows(), window.cols());
@@ -74,9 +55,8 @@ Result<Augury> Augury::learn(const Series& healthy, const Options& options) {
   if (!windows) return windows.error();
   out.models_ = models;
   out.healthy_ = std::make_shared<const HealthyWindows>(std::move(*windows));
-  out.threshold_ = options.threshold;
   for (size_t live = 0; live < models->size(); ++live)
-    out.largest_errors_.push_back(options.threshold * out.threshold_of_errors(healthy, live));
+    out.largest_errors_.push_back(out.threshold_of_errors(healthy, live));
   return out;
 }
 
@@ -126,11 +106,12 @@ Eigen::MatrixXd Augury::window() const {
 Augury::Judged Augury::judge() const {
   const Series judged = series_of(window());
   const Deviations deviations = healthy_->deviations(judged, healthy_->load().of(judged), 0);
-  const auto [live, deviation] = oddest(deviations, models_->size());
-  Judged out{.excess = healthy_->excess(deviations, kDayOfWindows) / threshold_,
+  const std::vector<double> scores = orion::scores_of(deviations);
+  const auto most = std::ranges::max_element(scores);
+  Judged out{.excess = healthy_->excess(deviations, kDayOfWindows),
              .reason = Reason::kUnlike,
-             .live = live,
-             .deviation = deviation};
+             .live = static_cast<size_t>(most - scores.begin()),
+             .deviation = std::sqrt(*most)};
   if (out.excess > 1) return out;
   for (size_t i = 0; i < models_->size(); ++i) {
     const auto values = judged.values.col(static_cast<Eigen::Index>(healthy_->columns()[i]));

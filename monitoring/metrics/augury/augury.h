@@ -43,7 +43,6 @@ inline constexpr double kHorizonSeconds = 7 * 86400.0;
 struct Options {
   bool forecast_rows =
       false;  ///< the last kAhead rows of a window are forecast ones: the text's mode F, which alarms more
-  double threshold = 1.0;  ///< times what healthy traces show at most
 };
 
 /// One process. REQUIRES for all rows: the columns of the healthy series, in its order.
@@ -77,8 +76,7 @@ class Augury {
   std::vector<double> limits_;
   std::shared_ptr<const orion::HealthyWindows> healthy_;
   std::shared_ptr<const std::vector<ModelSet>> models_;  ///< by live metric
-  std::vector<double> largest_errors_;  ///< by live metric: of forecasts on the healthy trace
-  double threshold_ = 1;
+  std::vector<double> largest_errors_;   ///< by live metric: of forecasts on the healthy trace
   std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow
   std::deque<int64_t> times_;
   std::deque<bool> above_;  ///< the last kLastRows

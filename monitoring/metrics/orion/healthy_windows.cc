@@ -65,6 +65,23 @@ Eigen::VectorXd Load::of(const Series& series) const {
   return out;
 }
 
+std::vector<double> scores_of(const Deviations& deviations) {
+  std::vector<std::pair<double, size_t>> squares;
+  for (size_t i = 0; i < deviations.pairs.size(); ++i)
+    if (std::isfinite(deviations.pairs[i]))
+      squares.emplace_back(deviations.pairs[i] * deviations.pairs[i], i);
+  const size_t voting = std::min(kVotingPairs, squares.size());
+  std::ranges::partial_sort(squares, squares.begin() + static_cast<std::ptrdiff_t>(voting), std::greater<>());
+  std::vector<double> scores;
+  for (const double level : deviations.levels)
+    scores.push_back(level * level);
+  const auto table = metric_trace::pair_table(scores.size());
+  for (size_t i = 0; i < voting; ++i)
+    for (const uint32_t live : {table[squares[i].second].first, table[squares[i].second].second})
+      scores[live] += squares[i].first / static_cast<double>(kVotingPairs);
+  return scores;
+}
+
 double HealthyWindows::Level::off(double value, double load) const {
   const double far = squares_of_load > 0 ? (load - mean_load) * (load - mean_load) / squares_of_load : 0;
   return as_normal((value - intercept - slope * load) / (deviation * std::sqrt(1 + 1 / windows + far)),

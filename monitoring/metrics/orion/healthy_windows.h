@@ -56,6 +56,10 @@ struct Deviations {
   double level = 0;     ///< the largest of the levels: one metric alone hardly shows in the distance
 };
 
+/// By live metric: the square of its own level, and the squares of the kVotingPairs pairs that deviate most, divided by their
+/// number, for both metrics of each. (In the text each pair has one vote; here it weighs as much as it deviates.)
+std::vector<double> scores_of(const Deviations& deviations);
+
 /// REQUIRES for all series: the same columns as the healthy one.
 class HealthyWindows {
  public:

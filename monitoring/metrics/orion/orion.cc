@@ -29,29 +29,6 @@ std::vector<size_t> sizes_for(const Series& now) {
   return out;
 }
 
-/// The score of each column in a window: votes of the pairs that deviate most, and its own level (1.4 of the text's form
-/// counts votes; here they weigh as much as they deviate).
-std::map<size_t, double> scores_of(const Compared& window) {
-  const HealthyWindows& healthy = *window.healthy;
-  const std::vector<float>& pairs = window.deviations.pairs;
-  std::vector<size_t> order(pairs.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto square = [&](size_t pair) { return std::isfinite(pairs[pair]) ? pairs[pair] * pairs[pair] : 0; };
-  const size_t voting = std::min(kVotingPairs, order.size());
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(voting),
-                            [&](size_t a, size_t b) { return square(a) > square(b); });
-  const auto table = metric_trace::pair_table(healthy.columns().size());
-  std::map<size_t, double> out;
-  for (size_t i = 0; i < voting; ++i)
-    for (const uint32_t live : {table[order[i]].first, table[order[i]].second})
-      out[healthy.columns()[live]] += square(order[i]) / static_cast<double>(kVotingPairs);
-  for (size_t live = 0; live < healthy.columns().size(); ++live) {
-    const double level = window.deviations.levels[live];
-    out[healthy.columns()[live]] += level * level;
-  }
-  return out;
-}
-
 double mean_of_rows(const Series& series, size_t column, size_t begin, size_t end) {
   std::vector<double> known;
   for (size_t row = begin; row < end; ++row)
@@ -65,8 +42,8 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
                                   const Series& now) {
   std::map<size_t, double> scores;
   for (const Compared& window : windows)
-    for (const auto& [column, score] : scores_of(window))
-      scores[column] += score / static_cast<double>(windows.size());
+    for (size_t live = 0; const double score : scores_of(window.deviations))
+      scores[window.healthy->columns()[live++]] += score / static_cast<double>(windows.size());
   std::vector<std::pair<size_t, double>> order(scores.begin(), scores.end());
   std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.second > b.second; });
   order.resize(std::min(order.size(), kNamed));
