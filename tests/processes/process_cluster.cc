@@ -162,9 +162,14 @@ void ProcessCluster::kill9(const std::string& daemon) const {
   const pid_t pid = pid_of(daemon);
   ASSERT_NO_FATAL_FAILURE(send(daemon, SIGKILL));
   // The daemon is not our child; it is gone when its /proc entry is, or is a zombie that its adopter has not
-  // reaped.
-  ASSERT_TRUE(eventually([&] { return read_file("/proc/" + std::to_string(pid) + "/cmdline").empty(); },
-                         std::chrono::seconds(10)));
+  // reaped. A process that ends gives back its memory first and its sockets, on which the next one listens, after it.
+  const auto gone = [proc = "/proc/" + std::to_string(pid)] {
+    std::error_code error;
+    const std::filesystem::directory_iterator descriptors(proc + "/fd", error);
+    return read_file(proc + "/cmdline").empty() &&
+           (error || descriptors == std::filesystem::directory_iterator());
+  };
+  ASSERT_TRUE(eventually(gone, std::chrono::seconds(10)));
 }
 
 void ProcessCluster::restart_missing() {
