@@ -9,21 +9,17 @@
 #include <isa-l/erasure_code.h>
 
 #include "common/base/assert.h"
+#include "erasure/isal.h"
 #include "erasure/policy.h"
 
 namespace kintsugi::erasure {
 
 namespace {
 
-constexpr size_t kTableBytes = 32;                 // ISA-L: one coefficient
-constexpr size_t kMaxCallBytes = size_t{1} << 30;  // ISA-L takes lengths as int
+constexpr size_t kTableBytes = 32;    // ISA-L: one coefficient
 constexpr size_t kTileBytes = 4096;   // several groups take turns: their inputs stay in the cache
 constexpr size_t kSparseDivisor = 2;  // a matrix is sparse when less than half of it is not zero
 constexpr int kNotACopy = -1;
-
-unsigned char* isal(const std::byte* bytes) {
-  return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes));
-}
 
 // Column that `row` copies: exactly one coefficient is not zero, and it is one.
 int copied_column(std::span<const uint8_t> row) {

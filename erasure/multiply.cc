@@ -6,16 +6,11 @@
 #include <isa-l/erasure_code.h>
 
 #include "common/base/assert.h"
+#include "erasure/isal.h"
 
 namespace kintsugi::erasure {
 
 namespace {
-
-constexpr size_t kMaxCallBytes = size_t{1} << 30;  // ISA-L takes lengths as int
-
-unsigned char* isal(const std::byte* bytes) {
-  return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes));
-}
 
 enum class Mode { kAdd, kOverwrite };
 

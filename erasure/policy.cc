@@ -23,7 +23,8 @@ constexpr uint32_t kMaxRotatedData = 16;
 constexpr uint32_t kMaxRotatedParities = 4;
 
 Result<Policy> bad(std::string_view name, std::string_view reason) {
-  return Status(Code::kInvalidArgument, fmt::format("policy {}: {}", quoted(name, kMaxNameBytes), reason));
+  return Status(kintsugi::Code::kInvalidArgument,
+                fmt::format("policy {}: {}", quoted(name, kMaxNameBytes), reason));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

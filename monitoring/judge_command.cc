@@ -25,7 +25,7 @@ struct Arguments {
   bool json = false;
 };
 
-int usage() {
+int judge_usage() {
   std::fprintf(
       stderr,
       "usage: kintsugi-monitor judge [--method NAME] [--json] (--healthy TRACE | --since DURATION) TRACE\n"
@@ -98,7 +98,7 @@ Result<Trace> read(const std::string& name) {
 
 int judge_metrics(const std::vector<std::string>& words) {
   Arguments arguments;
-  if (!parse(words, arguments)) return usage();
+  if (!parse(words, arguments)) return judge_usage();
   auto now = read(arguments.trace);
   if (!now) return fail(now.error());
   if (!arguments.to_file.empty()) {

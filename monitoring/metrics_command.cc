@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct MetricsArguments {
   bool export_rows = false;
   metric_trace::Selection selection;
   double since_s = 0;  ///< 0: all
@@ -34,8 +34,8 @@ std::optional<double> positive(const std::string& text) {
   return value;
 }
 
-std::optional<Arguments> parse(const std::vector<std::string>& words) {
-  Arguments arguments;
+std::optional<MetricsArguments> parse(const std::vector<std::string>& words) {
+  MetricsArguments arguments;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool takes_value = word == "--server" || word == "--name" || word == "--since";
@@ -61,7 +61,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
 }
 
 /// Gives `use` the selected part of what is recorded at the path, file by file, so that not all of it is in memory.
-Status read(const Arguments& arguments, const std::function<void(metric_trace::Trace)>& use) {
+Status read(const MetricsArguments& arguments, const std::function<void(metric_trace::Trace)>& use) {
   std::error_code error;
   const fs::path inside = fs::path(arguments.path) / "metrics";
   const std::string path = fs::is_directory(inside, error) ? inside.string() : arguments.path;
@@ -86,7 +86,7 @@ Status read(const Arguments& arguments, const std::function<void(metric_trace::T
 }
 
 /// The rows as one table.
-Status print_table(const Arguments& arguments) {
+Status print_table(const MetricsArguments& arguments) {
   std::vector<metric_trace::Trace> parts;
   KINTSUGI_TRY(read(arguments, [&](metric_trace::Trace part) { parts.push_back(std::move(part)); }));
   // Rows of another period cannot stand in one table: only the last ones count.

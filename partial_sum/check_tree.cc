@@ -15,7 +15,7 @@ using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 /// Bytes of a malformed address that an error quotes, at most.
 constexpr size_t kQuotedBytes = 64;
 
-Status invalid(std::string why) {
+Status invalid_tree(std::string why) {
   return {Code::kInvalidArgument, "repair tree: " + std::move(why)};
 }
 
@@ -36,10 +36,11 @@ class Checker {
 
   // The recursion is bounded: a node is counted before its children are looked at.
   Status check(const proto::RepairNode& node, SliceMask mask) {
-    if (++nodes_ > kMaxTreeNodes) return invalid(fmt::format("more than {} nodes", kMaxTreeNodes));
+    if (++nodes_ > kMaxTreeNodes) return invalid_tree(fmt::format("more than {} nodes", kMaxTreeNodes));
     KINTSUGI_TRY(check_own(node, mask));
     const uint32_t sums = sums_of(node, range_.rows);
-    if (sums == 0 || sums > kMaxSums) return invalid(fmt::format("{} with {} sums", name_of(node), sums));
+    if (sums == 0 || sums > kMaxSums)
+      return invalid_tree(fmt::format("{} with {} sums", name_of(node), sums));
     if (sums * range_.slice_bytes > kMaxSliceMemoryBytes) {
       return {Code::kLimitExceeded,
               fmt::format("repair tree: {} needs too much memory for {} sums of {} bytes", name_of(node),
@@ -48,11 +49,11 @@ class Checker {
     KINTSUGI_TRY(check_outputs(node, sums));
     KINTSUGI_TRY(check_stores(node, sums, mask));
     if (!has_chunk(node) && node.children().empty()) {
-      return invalid(fmt::format("{} has neither a chunk nor children", name_of(node)));
+      return invalid_tree(fmt::format("{} has neither a chunk nor children", name_of(node)));
     }
     for (const proto::RepairNode& child : node.children()) {
       if (child.slice_period() != 0 && SliceMask{child.slice_period(), child.slice_mask()} != mask) {
-        return invalid(fmt::format("{} has a slice mask of its own below the root", name_of(child)));
+        return invalid_tree(fmt::format("{} has a slice mask of its own below the root", name_of(child)));
       }
       KINTSUGI_TRY(check_child(child, sums, mask));
     }
@@ -61,14 +62,14 @@ class Checker {
 
   Status check_child(const proto::RepairNode& child, uint32_t sums, SliceMask mask) {
     auto address = runtime::Endpoint::parse(child.address());
-    if (!address) return invalid(fmt::format("{} is no address", quoted(child.address(), kQuotedBytes)));
+    if (!address) return invalid_tree(fmt::format("{} is no address", quoted(child.address(), kQuotedBytes)));
     const uint32_t outputs = outputs_of(child, range_.rows);
     if (child.combine().empty() && outputs > sums) {
-      return invalid(fmt::format("{} sends {} sums to one who keeps {}", name_of(child), outputs, sums));
+      return invalid_tree(fmt::format("{} sends {} sums to one who keeps {}", name_of(child), outputs, sums));
     }
     if (!child.combine().empty() && child.combine().size() != size_t{sums} * outputs) {
-      return invalid(fmt::format("{} combines {} numbers instead of {} x {}", name_of(child),
-                                 child.combine().size(), sums, outputs));
+      return invalid_tree(fmt::format("{} combines {} numbers instead of {} x {}", name_of(child),
+                                      child.combine().size(), sums, outputs));
     }
     return check(child, mask);
   }
@@ -78,7 +79,7 @@ class Checker {
     if (helpers_.size() == 1 && rebuilt_.size() == 1) return {};
     for (uint32_t index : rebuilt_) {
       if (helpers_.contains(index))
-        return invalid(fmt::format("chunk {} is both rebuilt and a helper", index));
+        return invalid_tree(fmt::format("chunk {} is both rebuilt and a helper", index));
     }
     return {};
   }
@@ -86,28 +87,29 @@ class Checker {
  private:
   Status check_own(const proto::RepairNode& node, SliceMask mask) {
     if (!has_chunk(node)) {
-      if (!node.own_rows().empty()) return invalid(fmt::format("{} reads rows of no chunk", name_of(node)));
+      if (!node.own_rows().empty())
+        return invalid_tree(fmt::format("{} reads rows of no chunk", name_of(node)));
       return {};
     }
     if (node.index() >= erasure::kMaxChunks)
-      return invalid(fmt::format("no chunk has number {}", node.index()));
+      return invalid_tree(fmt::format("no chunk has number {}", node.index()));
     // A tree that carries other slices may use the same chunk.
     const uint64_t slices = mask.all() ? ~uint64_t{0} : mask.bits;
     if ((helpers_[node.index()] & slices) != 0) {
-      return invalid(fmt::format("chunk {} helps twice", node.index()));
+      return invalid_tree(fmt::format("chunk {} helps twice", node.index()));
     }
     helpers_[node.index()] |= slices;
-    if (node.chunk_length() > kMaxSumBytes) return invalid("impossible chunk length");
+    if (node.chunk_length() > kMaxSumBytes) return invalid_tree("impossible chunk length");
     for (int i = 0; i < node.own_rows_size(); ++i) {
       if (node.own_rows(i) >= range_.rows || (i > 0 && node.own_rows(i) <= node.own_rows(i - 1))) {
-        return invalid(fmt::format("{} reads rows out of order or that are not there", name_of(node)));
+        return invalid_tree(fmt::format("{} reads rows out of order or that are not there", name_of(node)));
       }
     }
     const size_t own = own_rows_of(node, range_.rows);
     const size_t expected = node.sums() == 0 ? node.coefficients().size() / own * own : node.sums() * own;
     if (node.coefficients().size() != expected || expected == 0) {
-      return invalid(fmt::format("{} has {} coefficients for {} sums of {} rows", name_of(node),
-                                 node.coefficients().size(), sums_of(node, range_.rows), own));
+      return invalid_tree(fmt::format("{} has {} coefficients for {} sums of {} rows", name_of(node),
+                                      node.coefficients().size(), sums_of(node, range_.rows), own));
     }
     return {};
   }
@@ -116,7 +118,8 @@ class Checker {
     std::set<uint32_t> seen;
     for (uint32_t output : node.outputs()) {
       if (output >= sums || !seen.insert(output).second) {
-        return invalid(fmt::format("{} sends sum {} of {}, or sends it twice", name_of(node), output, sums));
+        return invalid_tree(
+            fmt::format("{} sends sum {} of {}, or sends it twice", name_of(node), output, sums));
       }
     }
     return {};
@@ -125,21 +128,21 @@ class Checker {
   Status check_stores(const proto::RepairNode& node, uint32_t sums, SliceMask mask) {
     if (node.stores().empty()) return {};
     if (!mask.all())
-      return invalid(fmt::format("{} stores a chunk, but sees only some slices", name_of(node)));
+      return invalid_tree(fmt::format("{} stores a chunk, but sees only some slices", name_of(node)));
     for (const proto::RebuiltChunk& store : node.stores()) {
       if (store.index() >= erasure::kMaxChunks || store.policy().size() > kMaxPolicyBytes ||
           store.length() > kMaxSumBytes) {
-        return invalid(fmt::format("impossible chunk {} to store", store.index()));
+        return invalid_tree(fmt::format("impossible chunk {} to store", store.index()));
       }
       if (!rebuilt_.insert(store.index()).second) {
-        return invalid(fmt::format("chunk {} is rebuilt twice", store.index()));
+        return invalid_tree(fmt::format("chunk {} is rebuilt twice", store.index()));
       }
       if (store.first_sum() >= sums || range_.rows > sums - store.first_sum()) {
-        return invalid(fmt::format("chunk {} is to be made of sums that are not there", store.index()));
+        return invalid_tree(fmt::format("chunk {} is to be made of sums that are not there", store.index()));
       }
       if (range_.offset != 0 ||
           range_.length < erasure::sub_chunk_bytes(store.length(), range_.rows, range_.cell_bytes)) {
-        return invalid(
+        return invalid_tree(
             fmt::format("chunk {} is to be stored, but not all of it is summed up", store.index()));
       }
     }
@@ -188,7 +191,7 @@ Status check_tree(const proto::PartialSumRequest& request) {
 
 Status check_children(const SumRange& range, const Children& children, uint32_t rebuilt) {
   if (children.size() > static_cast<int>(kMaxTreeNodes))
-    return invalid(fmt::format("{} children of the root, more than {}", children.size(), kMaxTreeNodes));
+    return invalid_tree(fmt::format("{} children of the root, more than {}", children.size(), kMaxTreeNodes));
   Checker checker(range);
   checker.rebuild(rebuilt);
   uint32_t period = 0;
@@ -207,15 +210,15 @@ Status check_children(const SumRange& range, const Children& children, uint32_t 
     all = all || mask.all();
     carried |= mask.bits;
     if (mask.all()) continue;
-    if (period != 0 && mask.period != period) return invalid("slice masks of different periods");
+    if (period != 0 && mask.period != period) return invalid_tree("slice masks of different periods");
     period = mask.period;
   }
   KINTSUGI_TRY(checker.finish());
   if (range.length == 0 || all) return {};
-  if (children.empty()) return invalid("no helpers");
+  if (children.empty()) return invalid_tree("no helpers");
   for (uint32_t slice = 0; slice < period; ++slice) {
     if ((carried >> slice & 1) == 0) {
-      return invalid(fmt::format("slice {} of every {} is carried by no tree", slice, period));
+      return invalid_tree(fmt::format("slice {} of every {} is carried by no tree", slice, period));
     }
   }
   return {};

@@ -127,15 +127,27 @@ class Build:
         words = shlex.split(linked.stdout.strip().splitlines()[-1])
         self.link_commands[name] = [word for word in words if word not in (":", "&&")]
 
+    def batch_with(self, file):
+        """The compilation of several sources as one that `file` is part of."""
+        for name, entry in self.compile_commands.items():
+            if "/Unity/unity_" in name and f'"{ROOT / file}"' in pathlib.Path(name).read_text():
+                return entry
+        return None
+
     def compile(self, mutant):
         """The mutated object, and the object that it replaces."""
-        entry = self.compile_commands.get(str(ROOT / mutant.file))
-        if entry is None:
-            raise MutantError(f"{mutant.name}: {mutant.file} is not part of the build")
         place = self.directory / "mutants" / mutant.name
         place.mkdir(parents=True, exist_ok=True)
         source = place / pathlib.Path(mutant.file).name
         source.write_text(mutant.source())
+        entry = self.compile_commands.get(str(ROOT / mutant.file))
+        if entry is None:
+            entry = self.batch_with(mutant.file)
+            if entry is None:
+                raise MutantError(f"{mutant.name}: {mutant.file} is not part of the build")
+            batch = place / pathlib.Path(entry["file"]).name
+            batch.write_text(pathlib.Path(entry["file"]).read_text().replace(f'"{ROOT / mutant.file}"', f'"{source}"'))
+            source = batch
         mutated = source.with_suffix(".cc.o")
         command = shlex.split(entry["command"])
         output = argument_after(command, "-o")

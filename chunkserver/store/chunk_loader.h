@@ -1,6 +1,7 @@
 /// Finds the chunks of one disk when a store starts.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,5 +46,10 @@ class ChunkLoader {
   std::vector<ChunkId> unusable_;
   std::vector<ChunkIndex::Entry> surplus_;
 };
+
+/// Keeps the loader for as long as its work takes.
+inline asio::awaitable<Status> find_chunks(std::shared_ptr<ChunkLoader> chunks) {
+  co_return co_await chunks->find();
+}
 
 }  // namespace kintsugi::chunkserver

@@ -21,11 +21,6 @@ asio::awaitable<Status> make_ready(StoreRoot& root, Identity identity) {
   co_return co_await keep_identity(root, std::move(identity));
 }
 
-/// Keeps the loader for as long as the work takes.
-asio::awaitable<Status> find_chunks(std::shared_ptr<ChunkLoader> chunks) {
-  co_return co_await chunks->find();
-}
-
 }  // namespace
 
 asio::awaitable<bool> LateDisk::wait_for_steps(const StoreRoot& root) {

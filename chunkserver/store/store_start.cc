@@ -7,10 +7,6 @@ namespace kintsugi::chunkserver {
 namespace {
 
 /// Keeps the loader for as long as the work takes.
-asio::awaitable<Status> find_chunks(std::shared_ptr<ChunkLoader> loader) {
-  co_return co_await loader->find();
-}
-
 asio::awaitable<Status> make_ready(StoreRoot& root) {
   KINTSUGI_CO_TRY(co_await root.disk.prepare());
   co_return co_await read_identity(root);

@@ -10,8 +10,6 @@
 namespace kintsugi::proto {
 namespace {
 
-/// As many operations are listed in a verdict at most.
-constexpr int kMostListed = 16;
 constexpr const char* kReport = "Keep the output of `kintsugi diagnose --json` for a report, then restart ";
 
 struct Advice {
@@ -19,19 +17,15 @@ struct Advice {
   std::string action;
 };
 
-std::string printable(std::string_view text) {
-  constexpr size_t kMostText = 128;
-  std::string out(text.substr(0, kMostText));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
-  return out;
+std::string shown(std::string_view text) {
+  return printable(text, 128);
 }
 
 Advice advice_on_device(const Verdict& verdict, const std::string& who) {
   if (is_machines_disks(verdict))
     return {"the disks of several servers of " + who + " do not complete their requests at the same time",
             "Check what they have in common: the disk, its controller, the hypervisor"};
-  const std::string device = verdict.device().empty() ? "a disk" : printable(verdict.device());
+  const std::string device = verdict.device().empty() ? "a disk" : shown(verdict.device());
   if (verdict.factor() > 0)
     return {fmt::format("{} of {} is {:.1f} times slower than it should be", device, who, verdict.factor()),
             "Check that disk, and replace it if it stays slow"};
@@ -42,7 +36,7 @@ Advice advice_on_device(const Verdict& verdict, const std::string& who) {
 Advice advice_on_resource(const Verdict& verdict, const std::string& who) {
   const bool takes_more = !verdict.region().empty() && verdict.factor() > 0;
   if (takes_more)
-    return {fmt::format("{} takes more and more {}", who, printable(verdict.region())),
+    return {fmt::format("{} takes more and more {}", who, shown(verdict.region())),
             fmt::format("{}{} before its machine runs out of it", kReport, who)};
   return {who + " gets too little processor or memory", "Move other work away from its machine"};
 }
@@ -58,7 +52,7 @@ Advice advice_on_client(const Verdict& verdict, const std::string& who, const st
 
 Advice advice_on_end(const Verdict& verdict, const std::string& who) {
   const Forecast& forecast = verdict.forecast();
-  const std::string resource = printable(verdict.region());
+  const std::string resource = shown(verdict.region());
   if (forecast.limit() == 0)  // room that is left
     return {fmt::format("{} will have no {} left", who, resource),
             "Add disks or servers, or remove files (`kintsugi df`)"};
@@ -69,18 +63,18 @@ Advice advice_on_end(const Verdict& verdict, const std::string& who) {
 
 Advice advice_on_pauses(const Verdict& verdict, const std::string& who) {
   if (!verdict.region().empty())
-    return {fmt::format("{} of {} stand still together again and again", printable(verdict.region()), who),
+    return {fmt::format("{} of {} stand still together again and again", shown(verdict.region()), who),
             "Check what they have in common: the disk, its controller, the hypervisor"};
   if (!verdict.device().empty())
-    return {fmt::format("{} of {} stands still again and again", printable(verdict.device()), who),
+    return {fmt::format("{} of {} stands still again and again", shown(verdict.device()), who),
             "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
   return {who + " stands still again and again",
           "Check its machine: memory, the hypervisor, and whatever stops processes there"};
 }
 
 Advice advice_on(const Verdict& verdict) {
-  const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
-  const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
+  const std::string who = verdict.server().empty() ? "an unknown process" : shown(verdict.server());
+  const std::string both = verdict.peer().empty() ? who : who + " and " + shown(verdict.peer());
   switch (verdict.kind()) {
     case Verdict::RUNNING: return {who + " is busy with one step and serves nobody", kReport + who};
     case Verdict::SILENT:
@@ -114,14 +108,14 @@ Advice advice_on(const Verdict& verdict) {
               "Remove files, or add disks or servers (`kintsugi df`)"};
     case Verdict::PAUSES: return advice_on_pauses(verdict, who);
     case Verdict::UNREACHED:
-      return {fmt::format("{} do not reach {}", printable(verdict.region()), who),
+      return {fmt::format("{} do not reach {}", shown(verdict.region()), who),
               "Check its firewall, its network card and the largest packet (MTU) of the links to it"};
     case Verdict::LOSSES:
       return {verdict.peer().empty() ? "packets to and from " + who + " are lost"
                                      : fmt::format("packets between {} are lost", both),
               "Check the network cards, cables and switch ports there"};
     case Verdict::ERRORS:
-      return {fmt::format("{} answers most {} requests with an error", who, printable(verdict.region())),
+      return {fmt::format("{} answers most {} requests with an error", who, shown(verdict.region())),
               "Look at its log, and restart it"};
     case Verdict::CLOCK:
       return {"the wall clock of " + who + " jumped, or is wrong",
@@ -147,7 +141,7 @@ std::string effect_of(const Verdict& verdict) {
   const int operations = verdict.operations_size();
   if (operations == 0) return "others wait for it";
   if (operations == 1) return "1 operation waits";
-  return fmt::format("{}{} operations wait", operations >= kMostListed ? "at least " : "", operations);
+  return fmt::format("{}{} operations wait", operations >= kMostNames ? "at least " : "", operations);
 }
 
 }  // namespace

@@ -16,16 +16,6 @@ namespace {
 
 using Document = nlohmann::ordered_json;
 
-constexpr size_t kMostText = 512;
-
-/// Texts of reports may hold anything: a line for people keeps what is printable.
-std::string printable(std::string_view text) {
-  std::string out(text.substr(0, kMostText));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
-  return out;
-}
-
 std::string duration_text(uint64_t ns) {
   const double seconds = static_cast<double>(ns) / 1e9;
   if (seconds < 10) return fmt::format("{:.1f} s", seconds);
@@ -206,6 +196,13 @@ std::string text(const Document& document, int indent) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view text, size_t most) {
+  std::string out(text.substr(0, most));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  return out;
+}
 
 std::string time_left(double seconds) {
   seconds = std::max(seconds, 0.0);

@@ -17,7 +17,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kEntriesAStep = 16;
+constexpr size_t kTrashAStep = 16;
 
 /// What is kept for centuries goes at the last moment that has a number.
 int64_t expiry(int64_t removed_ns, int64_t retention_ns) {
@@ -256,11 +256,11 @@ Result<bool> Trash::empty(Transaction& transaction, const Inodes& inodes, std::s
     transaction.scan(keys::all(keys::Kind::kTrashed, directory.value),
                      [&](std::string_view key, std::string_view) {
                        entries.emplace_back(keys::name_of_trashed(key));
-                       return entries.size() < kEntriesAStep;
+                       return entries.size() < kTrashAStep;
                      });
   }
   remove(transaction, inodes, directory, entries, held, freed);
-  return entry.empty() && entries.size() == kEntriesAStep;
+  return entry.empty() && entries.size() == kTrashAStep;
 }
 
 bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const Held& held,
@@ -278,7 +278,7 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
       any = true;
       if (Reader::parse<proto::StoredTrashed>(value).removed_ns() > until) return false;
       due.emplace_back(keys::name_of_trashed(key));
-      return due.size() < kEntriesAStep;
+      return due.size() < kTrashAStep;
     });
     if (!due.empty()) {
       expiring_ = directory;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr sight::Site kStatus{"metaserver.metadata_status"};
 constexpr sight::Site kAccept{"metaserver.accept_metadata"};
-constexpr sight::Site kList{"metaserver.list_quarantine", {}, {"chunks"}};
+constexpr sight::Site kListQuarantine{"metaserver.list_quarantine", {}, {"chunks"}};
 constexpr sight::Site kChange{"metaserver.change_quarantine", {}, {"chunks"}};
 
 }  // namespace
@@ -47,7 +47,7 @@ asio::awaitable<Status> HistoryService::accept_metadata(Context context, const E
 asio::awaitable<Status> HistoryService::list_quarantine(Context context,
                                                         const proto::ListQuarantineRequest& request,
                                                         proto::ListQuarantineResponse& response) {
-  sight::Module module{context, kList};
+  sight::Module module{context, kListQuarantine};
   response = cluster_.quarantine.list(store_.kv, request);
   for (proto::QuarantinedChunk& chunk : *response.mutable_chunks())
     *chunk.mutable_server() = cluster_.servers.names().of(ServerId{chunk.server_id()});

@@ -18,7 +18,7 @@ constexpr sight::Site kMake{"metaserver.make_inode"};
 constexpr sight::Site kLink{"metaserver.link"};
 constexpr sight::Site kUnlink{"metaserver.unlink"};
 constexpr sight::Site kMove{"metaserver.move"};
-constexpr sight::Site kList{"metaserver.list_inode", {}, {"entries"}};
+constexpr sight::Site kListInode{"metaserver.list_inode", {}, {"entries"}};
 constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
 constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
 constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
@@ -315,7 +315,7 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
 
 asio::awaitable<Status> InodeService::list(Context context, const proto::ListInodeRequest& request,
                                            proto::ListResponse& response) {
-  sight::Module module{context, kList};
+  sight::Module module{context, kListInode};
   const auto list_page = [&]() -> Status {
     KINTSUGI_ASSIGN(const Place place, names_.places.of(InodeId{request.directory()}));
     return extract(names_.places.list(place, request.after(), request.limit(), request.names_only()),

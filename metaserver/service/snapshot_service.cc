@@ -8,7 +8,7 @@ namespace {
 
 constexpr sight::Site kCreate{"metaserver.create_snapshot"};
 constexpr sight::Site kDelete{"metaserver.delete_snapshot"};
-constexpr sight::Site kList{"metaserver.list_snapshots"};
+constexpr sight::Site kListSnapshots{"metaserver.list_snapshots"};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ asio::awaitable<Status> SnapshotService::remove(Context context, const proto::De
 
 asio::awaitable<Status> SnapshotService::list(Context context, const proto::ListSnapshotsRequest& request,
                                               proto::ListSnapshotsResponse& response) {
-  sight::Module module{context, kList};
+  sight::Module module{context, kListSnapshots};
   const Status listed = extract(names_.snapshots.list(store_.kv, request.path()), response);
   co_return module.finish(co_await store_.finish_read(module.context(), listed));
 }

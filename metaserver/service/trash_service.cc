@@ -6,8 +6,8 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr sight::Site kSet{"metaserver.set_trash"};
-constexpr sight::Site kList{"metaserver.list_trash", {}, {"entries"}};
+constexpr sight::Site kSetTrash{"metaserver.set_trash"};
+constexpr sight::Site kListTrash{"metaserver.list_trash", {}, {"entries"}};
 constexpr sight::Site kRestore{"metaserver.restore_trash"};
 constexpr sight::Site kEmpty{"metaserver.empty_trash"};
 
@@ -23,7 +23,7 @@ void TrashService::register_on(rpc::Server& server) {
 
 asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrashRequest& request,
                                           proto::Empty&) {
-  sight::Module module{context, kSet};
+  sight::Module module{context, kSetTrash};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   Transaction transaction(store_.kv);
@@ -35,7 +35,7 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
 
 asio::awaitable<Status> TrashService::list(Context context, const proto::ListTrashRequest& request,
                                            proto::ListTrashResponse& response) {
-  sight::Module module{context, kList};
+  sight::Module module{context, kListTrash};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   const Status listed = extract(
       names_.trash.list(Transaction(store_.kv), request.path(), request.after(), request.limit()), response);

@@ -1,15 +1,9 @@
 #include "monitoring/sight/report_dictionary.h"
 
+#include "monitoring/sight/report_entries.h"
 #include "monitoring/sight/source_place.h"
 
 namespace kintsugi::sight {
-
-namespace {
-
-/// What an entry of a repeated field takes beside its message.
-constexpr size_t kEntryBytes = 4;
-
-}  // namespace
 
 void ReportDictionary::tell(proto::SightReport& report, const ReportedPlaces& places) {
   bytes_ = 0;

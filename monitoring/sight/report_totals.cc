@@ -4,19 +4,14 @@
 #include <cmath>
 
 #include "common/rpc/method.h"
+#include "monitoring/sight/report_entries.h"
 
 namespace kintsugi::sight {
 
 namespace {
 
-/// What an entry of a repeated field takes beside its message.
-constexpr size_t kEntryBytes = 4;
 /// Waits get one part in so many of what transitions get.
 constexpr size_t kShareOfWaits = 4;
-
-uint64_t since(int64_t now, int64_t then) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, now - then));
-}
 
 /// When the oldest wait for each target began.
 std::unordered_map<uint64_t, int64_t> oldest_waits(const RecordTable& records) {

@@ -5,23 +5,18 @@
 
 #include <unistd.h>
 
+#include "monitoring/sight/report_entries.h"
 #include "monitoring/sight/source_place.h"
 
 namespace kintsugi::sight {
 
 namespace {
 
-/// What an entry of a repeated field takes beside its message.
-constexpr size_t kEntryBytes = 4;
 /// What tasks do that serve a request has a name that begins so.
 constexpr std::string_view kServes = "serve.";
 
 int64_t nanoseconds(TimePoint time) {
   return time.time_since_epoch().count();
-}
-
-uint64_t since(int64_t now, int64_t then) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, now - then));
 }
 
 std::string host_name() {

@@ -10,7 +10,7 @@ namespace kintsugi::similarity {
 namespace {
 
 /// Octaves of noise that every comparison of devices has.
-constexpr double kLeastDeviation = 0.15;
+constexpr double kLeastDeviceSpread = 0.15;
 /// Links into a server that are slow, from which it is the server; or that are well, from which it is not.
 constexpr size_t kLinksOfAServer = 2;
 
@@ -130,7 +130,7 @@ void FailSlow::judge(std::vector<Windowed>& kind, TimePoint now) {
     rates.push_back(change.rate);
   }
   const Pace all{.request = median_of(requests), .byte = median_of(bytes), .rate = median_of(rates)};
-  const double deviation = std::max(kLeastDeviation, robust_deviation_of(requests));
+  const double deviation = std::max(kLeastDeviceSpread, robust_deviation_of(requests));
 
   for (const Windowed& window : kind) {
     Device& device = *window.device;

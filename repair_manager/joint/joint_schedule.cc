@@ -29,10 +29,10 @@ double typical_rate(std::span<const JointServer> servers) {
   return std::max(*middle, 1e-9);
 }
 
-class Schedule {
+class LevelSearch {
  public:
-  Schedule(std::span<const JointServer> servers, std::span<const JointRepair> repairs,
-           const JointLimits& limits)
+  LevelSearch(std::span<const JointServer> servers, std::span<const JointRepair> repairs,
+              const JointLimits& limits)
       : servers_(servers), repairs_(repairs), limits_(limits), typical_(typical_rate(servers)) {
     for (const JointServer& server : servers) {
       if (server.can_help) total_ += server.rate / typical_;
@@ -158,7 +158,7 @@ class Schedule {
 std::vector<JointChoice> schedule_jointly(
     std::span<const JointServer> servers, std::span<const JointRepair> repairs, const JointLimits& limits,
     const std::function<bool(size_t repair, uint32_t server)>& may_receive) {
-  const Schedule schedule(servers, repairs, limits);
+  const LevelSearch schedule(servers, repairs, limits);
   if (schedule.empty()) return {};
   std::vector<size_t> accepted;
   if (const std::optional<Matching> all = schedule.all()) {

@@ -7,8 +7,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr double kMegabyte = 1 << 20;
-
 bool contains(std::span<const ServerId> servers, ServerId server) {
   return std::find(servers.begin(), servers.end(), server) != servers.end();
 }

@@ -15,7 +15,7 @@ namespace kintsugi::repair_manager {
 namespace {
 
 /// The arguments of make_plan and its like.
-struct Setting {
+struct PlanSetting {
   const SelectionInput& input;
   const PlanWishes& wishes;
   const PlanBasis& basis;
@@ -37,7 +37,7 @@ void collect(std::span<const TreeNode> tree, std::vector<size_t>& members) {
 }
 
 /// Writes the trees, and who takes part in them, into the plan.
-Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, const HelperPool& helpers,
+Status write_trees(const PlanSetting& setting, const std::vector<uint32_t>& lost, const HelperPool& helpers,
                    const TreeSet& trees, RepairNodes* out, RepairPlan& plan) {
   std::vector<HelperNode> nodes(helpers.pool.size());
   std::vector<double> shares(helpers.pool.size());
@@ -81,7 +81,7 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
   return {};
 }
 
-TreeChoice choose(const Setting& setting, const HelperPool& helpers, double root_down, uint64_t sum_bytes,
+TreeChoice choose(const PlanSetting& setting, const HelperPool& helpers, double root_down, uint64_t sum_bytes,
                   uint32_t sums, bool read) {
   const erasure::Policy& policy = setting.input.policy;
   const uint64_t unit = sums > 1 && policy.rows() > 1 ? policy.cell_bytes / policy.rows() : kMinSliceBytes;
@@ -98,7 +98,8 @@ TreeChoice choose(const Setting& setting, const HelperPool& helpers, double root
 }
 
 /// Picks the best destination that is not about to delete an older copy of the chunk: the new one would go with it.
-Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::span<const ServerId> taken) {
+Result<ServerId> pick_destination(const PlanSetting& setting, uint32_t lost,
+                                  std::span<const ServerId> taken) {
   const ChunkId chunk{setting.input.stripe.id, lost};
   const ServerId wanted = lost == setting.input.lost.front() ? setting.wishes.destination : ServerId{};
   if (wanted) {
@@ -118,7 +119,7 @@ Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::sp
 
 /// Picks a place for every lost chunk: first for the first one, since that may be wished. Then the longest becomes the
 /// root, whose length the trees have.
-Status pick_destinations(const Setting& setting, RepairPlan& plan) {
+Status pick_destinations(const PlanSetting& setting, RepairPlan& plan) {
   std::vector<ServerId> taken;
   for (uint32_t index : setting.input.lost) {
     KINTSUGI_ASSIGN(const ServerId destination, pick_destination(setting, index, taken));
@@ -134,7 +135,7 @@ Status pick_destinations(const Setting& setting, RepairPlan& plan) {
   return {};
 }
 
-RepairPlan begin_plan(const Setting& setting, PlanKind kind) {
+RepairPlan begin_plan(const PlanSetting& setting, PlanKind kind) {
   RepairPlan plan;
   plan.id = setting.basis.id;
   plan.stripe = setting.input.stripe.id;
@@ -147,7 +148,7 @@ uint64_t sub_chunk_bytes(const erasure::Policy& policy, uint64_t chunk_bytes) {
   return erasure::sub_chunk_bytes(chunk_bytes, policy.rows(), policy.cell_bytes);
 }
 
-void set_request(const Setting& setting, RepairPlan& plan) {
+void set_request(const PlanSetting& setting, RepairPlan& plan) {
   const ChunkView& root = setting.chunk(plan.targets.front().index);
   proto::RepairChunkRequest& request = plan.request;
   request.set_name(setting.input.servers.name_of(plan.targets.front().destination));
@@ -167,7 +168,7 @@ void set_request(const Setting& setting, RepairPlan& plan) {
   request.set_cell_bytes(setting.input.policy.cell_bytes);
 }
 
-std::vector<StoringNode> storing_path(const Setting& setting, const RepairPlan& plan) {
+std::vector<StoringNode> storing_path(const PlanSetting& setting, const RepairPlan& plan) {
   std::vector<StoringNode> path;
   for (size_t i = 1; i < plan.targets.size(); ++i) {
     const RepairTarget& target = plan.targets[i];
@@ -197,7 +198,7 @@ Status check_lost(const SelectionInput& input) {
 
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const PlanBasis& basis) {
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, basis};
+  const PlanSetting setting{input, wishes, basis};
   RepairPlan plan = begin_plan(setting, proto::RepairRecord::REPAIR);
   // Helpers come before destinations, though these are cheaper to find missing: a stripe that cannot be repaired is to
   // be called that (kUnavailable), not short of space.
@@ -226,7 +227,7 @@ Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wish
 Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes& wishes,
                                   const PlanBasis& basis) {
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, basis};
+  const PlanSetting setting{input, wishes, basis};
   const ChunkView& chunk = setting.chunk(input.lost.front());
   const ServerView* source = input.servers.find(chunk.server);
   if (!chunk.available || source == nullptr)
@@ -255,7 +256,7 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
                                   const PlanBasis& basis) {
   const auto [offset, length] = range;
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, basis};
+  const PlanSetting setting{input, wishes, basis};
   const ChunkView& lost = setting.chunk(input.lost.front());
   if (offset > lost.length || length > lost.length - offset)
     return Status{Code::kInvalidArgument,

@@ -10,8 +10,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr double kMegabyte = 1 << 20;
-
 bool enough(const SelectionInput& input, std::span<const HelperCandidate> candidates,
             std::span<const uint32_t> busy) {
   if (input.policy.family != erasure::Policy::Family::kLocal)

@@ -23,6 +23,9 @@
 
 namespace kintsugi::repair_manager {
 
+/// User load counts in these.
+inline constexpr double kMegabyte = 1 << 20;
+
 /// Coefficients of the weights of sources and destinations:
 /// ```
 /// w_src = a1 * hasCache - a2 * #reconstructions - a3 * userLoad

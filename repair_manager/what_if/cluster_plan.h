@@ -49,7 +49,7 @@ struct ClusterShape {
 };
 
 /// Disks and servers that are lost at once, all on different servers.
-struct Loss {
+struct LostParts {
   uint32_t disks = 0, servers = 0;
 };
 
@@ -89,6 +89,6 @@ double mean_chunks_read(const erasure::Policy& policy);
 /// [j]: the share of sets of j chunks whose loss a stripe survives, j from 0 to k + m.
 std::vector<double> survived_shares(const erasure::Policy& policy);
 /// Time to rebuild `lost_bytes` after a loss, with `chunks_read` chunks read for each.
-RepairTime repair_time(const ClusterShape& shape, Loss loss, double lost_bytes, double chunks_read);
+RepairTime repair_time(const ClusterShape& shape, LostParts loss, double lost_bytes, double chunks_read);
 
 }  // namespace kintsugi::what_if

@@ -38,7 +38,7 @@ class Episodes {
  private:
   static double either(double one, double other) { return one + (1 - one) * other; }
 
-  double stripes_in(Loss loss) const {
+  double stripes_in(LostParts loss) const {
     double stripes = stripes_;
     for (uint32_t i = 0; i < loss.disks + loss.servers; ++i)
       stripes *= double(chunks_ - i) / (shape_.servers - i);
@@ -56,7 +56,7 @@ class Episodes {
     return chance >= 1 ? units : units * -std::expm1(stripes * std::log1p(-chance));
   }
 
-  double exposed_years(Loss loss) const {
+  double exposed_years(LostParts loss) const {
     const uint32_t lost = loss.disks + loss.servers;
     const double bytes = stripes_in(loss) * lost * shape_.chunk_bytes;
     const RepairTime time = repair_time(shape_, loss, bytes, lost == 1 ? chunks_read_ : shape_.policy.k);
@@ -69,7 +69,7 @@ class Episodes {
   }
 
   /// p of this state, from those with one loss more (`deeper`, by their number of disks).
-  double loss_probability(Loss loss, const std::vector<double>& deeper) const {
+  double loss_probability(LostParts loss, const std::vector<double>& deeper) const {
     const uint32_t lost = loss.disks + loss.servers;
     const uint32_t servers = shape_.servers - lost, holders = chunks_ - lost;
     const double stripes = stripes_in(loss), chance = double(holders) / servers;

@@ -19,7 +19,7 @@ constexpr int kMostMisses = 100;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
 
-Status wrong(std::string what) {
+Status wrong_loss(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
 }
 
@@ -29,13 +29,14 @@ class Question {
       : cluster_(cluster), loss_(loss), lost_(cluster.servers.size()), random_(loss.seed) {}
 
   Status check() {
-    if (cluster_.servers.size() > kMostServers) return wrong(fmt::format("at most {} servers", kMostServers));
+    if (cluster_.servers.size() > kMostServers)
+      return wrong_loss(fmt::format("at most {} servers", kMostServers));
     for (const uint32_t server : loss_.servers) {
-      if (server >= lost_.size()) return wrong("no such server");
-      if (lost_[server]) return wrong(fmt::format("{} is named twice", cluster_.servers[server].name));
+      if (server >= lost_.size()) return wrong_loss("no such server");
+      if (lost_[server]) return wrong_loss(fmt::format("{} is named twice", cluster_.servers[server].name));
       lost_[server] = true;
     }
-    if (loss_.servers.empty()) return wrong("no server is lost");
+    if (loss_.servers.empty()) return wrong_loss("no server is lost");
     size_t holders = 0;
     for (uint32_t i = 0; i < lost_.size(); ++i) {
       const Server& server = cluster_.servers[i];
@@ -43,8 +44,8 @@ class Question {
       if (lost_[i] && server.alive) lost_chunks_ += static_cast<double>(server.chunks);
     }
     if (lost_chunks_ > 0 && holders < cluster_.policy.chunks())
-      return wrong(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
-                               cluster_.policy.name(), cluster_.policy.chunks(), holders));
+      return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
+                                    cluster_.policy.name(), cluster_.policy.chunks(), holders));
     return {};
   }
 

@@ -10,7 +10,7 @@ cd "$work"
 
 mkdir -p scripts tests/build build/test/bin bin
 cp "$source/scripts/check.sh" scripts/
-for step in scripts/install_deps.sh scripts/build.sh; do printf '#!/bin/sh\n' >$step; done
+for step in scripts/install_deps.sh scripts/build.sh bin/cmake bin/ninja; do printf '#!/bin/sh\n' >$step; done
 count() { printf '#!/bin/sh\necho "$0 $*" >>%s/runs\n' "$work"; }
 for step in tests/build/format_test.sh scripts/fuzz.sh build/test/bin/kintsugi-simulate bin/clang-tidy-19; do
   count >$step

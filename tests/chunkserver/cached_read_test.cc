@@ -6,8 +6,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 uint64_t reads_of(ClusterRig& rig, size_t server) {
   return rig.servers[server].node->disk().counters().reads;
 }

@@ -14,7 +14,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
 /// Chunks of one block, unless a test says otherwise.
 constexpr uint64_t kBlock = kBlockBytes;
 

@@ -7,8 +7,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 class ChunkDeleterTest : public testing::Test {
  protected:
   ChunkDeleterTest() : rig_(1, 2), recorder_(rig_.node.runtime().clock, 1) {

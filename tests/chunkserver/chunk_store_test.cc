@@ -4,7 +4,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 const std::vector<size_t> kLengths{0,        1,        4095, 4096,     kBlockBytes - 1, kBlockBytes,
                                    100'001,  kMiB - 1, kMiB, kMiB + 1, 3 * kMiB + 17,   5 * kMiB,
                                    9'000'001};

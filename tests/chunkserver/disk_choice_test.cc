@@ -7,7 +7,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr uint64_t kGiB = 1 << 30;
 
 uint64_t chunks_on(const StoreRig& rig, size_t disk) {

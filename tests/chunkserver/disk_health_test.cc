@@ -8,7 +8,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr uint64_t kChunks = 12;
 
 DiskCondition condition(const StoreRig& rig, size_t disk) {

@@ -5,7 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr Duration kOneRound = FileWalk::kBetweenRounds + 2s;
 
 std::string path_of(StoreRig& rig, ChunkId id) {

@@ -8,8 +8,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 /// Applies what a report tells, as a metaserver does.
 struct Known {
   std::map<ChunkId, bool> cached;

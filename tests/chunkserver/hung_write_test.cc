@@ -6,7 +6,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr size_t kSmall = 40'000, kLarge = 3 * kMiB;
 /// A call begins within a second after the disk began to hang; it is old enough kHungAfter later, and a look finds it within a second.
 constexpr Duration kKnownAfter = DiskHealth::kHungAfter + 3s;

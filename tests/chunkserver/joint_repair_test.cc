@@ -5,7 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr uint32_t kLost = Equation::kFirstLost;
 
 /// Three lost chunks of five helpers: root <- destination 1 <- destination 2 <- chain of the helpers.

@@ -5,8 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 double seconds_of(StoreRig& rig, const std::function<void()>& act) {
   const TimePoint began = rig.simulation.now();
   act();

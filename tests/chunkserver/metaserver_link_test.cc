@@ -5,8 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 TEST(MetaserverLink, RegistersReportsBlocksAndSendsAHeartbeatEachSecond) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)));

@@ -6,8 +6,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 struct Sums {
   std::vector<std::vector<std::byte>> sums;
   proto::PartialSumDone done;

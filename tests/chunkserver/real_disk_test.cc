@@ -11,8 +11,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -5,7 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr uint64_t kUnsliced = 1ull << 30;
 
 TEST(Repair, AnyShapeAndSliceSizeGivesTheSameBytes) {

@@ -4,8 +4,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 /// Another process on the rig's machine that is told to use the same disks.
 struct SecondProcess {
   explicit SecondProcess(StoreRig& rig) : rig(rig), store(*rig.runtime, rig.options) {}

@@ -5,8 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 TEST(ChunkService, ReadsBackWhatWasWritten) {
   ClusterRig rig(1);
   uint64_t stripe = 1;

@@ -5,8 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
-
 proto::WriteSmallChunkRequest write_request(ClusterRig& rig, ChunkId id,
                                             const std::vector<std::byte>& bytes) {
   proto::WriteSmallChunkRequest request;

@@ -18,6 +18,8 @@
 
 namespace kintsugi::chunkserver {
 
+inline constexpr size_t kMiB = 1 << 20;
+
 inline std::vector<std::byte> chunk_bytes(size_t length, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bytes(round_up(length, 8));

@@ -6,8 +6,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
-
 /// So many disks, with large and small chunks on each.
 void fill_disks(StoreRig& rig, uint64_t chunks) {
   for (const std::string& disk : rig.options.disks)

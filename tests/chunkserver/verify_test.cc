@@ -5,7 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 using proto::VerifiedChunk;
 
 /// What one call brought.

@@ -15,9 +15,9 @@ namespace kintsugi::client {
 namespace {
 
 /// Collects bytes in order, and the times when they came.
-class Collector final : public Sink {
+class TimedCollector final : public Sink {
  public:
-  explicit Collector(simulation::Simulation& simulation) : simulation_(simulation) {}
+  explicit TimedCollector(simulation::Simulation& simulation) : simulation_(simulation) {}
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override {
     if (bytes.empty()) begin = offset;
     EXPECT_EQ(offset, begin + bytes.size());
@@ -74,7 +74,7 @@ struct Rig {
 
   FakeCluster cluster;
   std::vector<std::byte> bytes;
-  Collector sink;
+  TimedCollector sink;
 };
 
 /// The shape of a tree, or none for "local": fetched and decoded by the reader.
@@ -364,7 +364,7 @@ TEST(TreeRead, AMetaserverThatIsAwayDoesNotKeepDegradedReadsFromBeingServed) {
   Rig rig(15, kWideSize, kWidePolicy, kWideChunk);
   rig.cluster.kill(rig.cluster.holder("/f", 2));
   rig.cluster.meta.known_dead = {rig.holder(2).id};
-  Collector sink(rig.cluster.simulation);
+  TimedCollector sink(rig.cluster.simulation);
   const auto cut = [&]() -> asio::awaitable<void> {
     runtime::TaskGroup group(rig.cluster.simulation.executor(), rig.cluster.simulation.clock());
     co_await group.sleep_for(1ms);

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using Indices = std::vector<uint32_t>;
 
-Policy local(uint32_t k, uint32_t l, uint32_t g) {
+Policy local_policy(uint32_t k, uint32_t l, uint32_t g) {
   return {.k = k, .m = l + g, .cell_bytes = 64, .family = Policy::Family::kLocal, .local = l};
 }
 
@@ -86,8 +86,10 @@ TEST_P(LocalCode, KnowsHowManyMoreLossesItSurvives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, LocalCode,
-                         ::testing::Values(local(12, 2, 2), local(6, 2, 2), local(8, 2, 2), local(10, 2, 2),
-                                           local(12, 3, 1), local(8, 4, 2), local(6, 3, 1), local(4, 4, 2)),
+                         ::testing::Values(local_policy(12, 2, 2), local_policy(6, 2, 2),
+                                           local_policy(8, 2, 2), local_policy(10, 2, 2),
+                                           local_policy(12, 3, 1), local_policy(8, 4, 2),
+                                           local_policy(6, 3, 1), local_policy(4, 4, 2)),
                          [](const auto& info) {
                            return "k" + std::to_string(info.param.k) + "l" +
                                   std::to_string(info.param.local) + "g" +
@@ -95,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, LocalCode,
                          });
 
 TEST(LocalCodes, KnowWhichChunksCanBeHadFromWhatIsLeft) {
-  for (const Policy& policy : {local(6, 2, 2), local(6, 3, 1), local(4, 4, 2)}) {
+  for (const Policy& policy : {local_policy(6, 2, 2), local_policy(6, 3, 1), local_policy(4, 4, 2)}) {
     const auto code = Code::get(policy);
     std::vector<uint8_t> coefficients(policy.k);
     for (uint32_t available = 0; available < uint32_t{1} << policy.chunks(); ++available) {
@@ -173,7 +175,7 @@ TEST(LocalCodes, OfAllParametersDecodeEveryPatternThatMayBeDecodable) {
   for (uint32_t k = 2; k < kMaxChunks; ++k) {
     for (uint32_t l = 2; l <= k; ++l) {
       for (uint32_t g = 1; g <= 2 && k + l + g <= kMaxChunks; ++g) {
-        Policy policy = local(k, l, g);
+        Policy policy = local_policy(k, l, g);
         policy.cell_bytes = 64 << 10;
         if (!Policy::parse(policy.name())) continue;
         ++codes;
@@ -192,7 +194,7 @@ Indices helpers_of(const RepairEquation& equation) {
 }
 
 TEST(LocalCodes, RepairALossFromItsOwnGroup) {
-  const auto code = Code::get(local(12, 2, 2));
+  const auto code = Code::get(local_policy(12, 2, 2));
   for (uint32_t lost = 0; lost < 14; ++lost) {
     const auto equation = repair_equation(*code, Indices{lost}, all_but(16, Indices{lost}));
     ASSERT_TRUE(equation);
@@ -205,7 +207,7 @@ TEST(LocalCodes, RepairALossFromItsOwnGroup) {
 }
 
 TEST(LocalCodes, RepairLossesInDifferentGroupsEachFromItsOwn) {
-  const auto code = Code::get(local(12, 2, 2));
+  const auto code = Code::get(local_policy(12, 2, 2));
   const auto equation = repair_equation(*code, Indices{2, 13}, all_but(16, Indices{2, 13}));
   ASSERT_TRUE(equation);
   EXPECT_THAT(helpers_of(*equation), ElementsAre(0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
@@ -216,7 +218,7 @@ TEST(LocalCodes, RepairLossesInDifferentGroupsEachFromItsOwn) {
 }
 
 TEST(LocalCodes, FallBackToTheFirstCandidatesThatSuffice) {
-  const auto code = Code::get(local(6, 2, 2));
+  const auto code = Code::get(local_policy(6, 2, 2));
   // Chunk 1 of the group of 0 is gone as well; 6 is that group's parity.
   const auto equation = repair_equation(*code, Indices{0}, Indices{9, 8, 7, 6, 5, 4, 3, 2});
   ASSERT_TRUE(equation);
@@ -225,7 +227,7 @@ TEST(LocalCodes, FallBackToTheFirstCandidatesThatSuffice) {
 }
 
 TEST(LocalCodes, ReadTheGroupOnlyWhenAChunkIsDecoded) {
-  const auto code = Code::get(local(12, 2, 2));
+  const auto code = Code::get(local_policy(12, 2, 2));
   const auto plan = code->plan_decode(all_but(16, Indices{3}), Indices{3, 7});
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->helpers, UnorderedElementsAre(0, 1, 2, 4, 5, 12, 7));
@@ -236,7 +238,7 @@ TEST(LocalCodes, ReadTheGroupOnlyWhenAChunkIsDecoded) {
 }
 
 TEST(LocalCodes, MayLackWhatLeavesOneMoreLossToSpare) {
-  const auto code = Code::get(local(12, 2, 2));
+  const auto code = Code::get(local_policy(12, 2, 2));
   EXPECT_TRUE(code->may_lack(Indices{}));
   EXPECT_TRUE(code->may_lack(Indices{0, 1}));
   EXPECT_FALSE(code->may_lack(Indices{0, 1, 2}));  // decodable, but one more of the group is not
@@ -247,7 +249,7 @@ TEST(LocalCodes, MayLackWhatLeavesOneMoreLossToSpare) {
 }
 
 TEST(LocalCodes, NameTheMembersOfAGroup) {
-  const auto code = Code::get(local(6, 2, 2));
+  const auto code = Code::get(local_policy(6, 2, 2));
   EXPECT_THAT(code->local_group(1), ElementsAre(0, 1, 2, 6));
   EXPECT_THAT(code->local_group(7), ElementsAre(3, 4, 5, 7));
   EXPECT_THAT(code->local_group(8), IsEmpty());

@@ -129,7 +129,7 @@ TEST(Policy, SaysInOneSentenceWhatIsWrongWithAName) {
   for (const auto& [name, says] : cases) {
     const auto policy = Policy::parse(name);
     ASSERT_FALSE(policy) << name;
-    EXPECT_EQ(policy.error().code(), Code::kInvalidArgument) << name;
+    EXPECT_EQ(policy.error().code(), kintsugi::Code::kInvalidArgument) << name;
     EXPECT_THAT(policy.error().message(), HasSubstr(says)) << name;
     EXPECT_LT(policy.error().message().size(), 200u) << name;
   }

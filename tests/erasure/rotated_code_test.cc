@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 using Indices = std::vector<uint32_t>;
 
-Policy rotated(uint32_t k, uint32_t m) {
+Policy rotated_policy(uint32_t k, uint32_t m) {
   return {.k = k, .m = m, .cell_bytes = 64, .family = Policy::Family::kRotated};
 }
 
@@ -37,7 +37,7 @@ bool solvable(const Code& code, const Indices& lost, const Indices& parities) {
 TEST(RotatedCodes, OfAllParametersDecodeFromAnyKChunks) {
   for (uint32_t m = 2; m <= 4; ++m) {
     for (uint32_t k = 2; k <= 16; ++k) {
-      Policy named = rotated(k, m);
+      Policy named = rotated_policy(k, m);
       named.cell_bytes = 256 << 10;
       ASSERT_TRUE(Policy::parse(named.name()));
       const auto code = Code::get(named);
@@ -53,7 +53,7 @@ TEST(RotatedCodes, OfAllParametersDecodeFromAnyKChunks) {
 
 TEST(RotatedCodes, EncodeLikeTheDefinition) {
   std::mt19937_64 random(1);
-  for (const Policy& policy : {rotated(6, 3), rotated(5, 2)}) {
+  for (const Policy& policy : {rotated_policy(6, 3), rotated_policy(5, 2)}) {
     const TestStripe stripe(policy, 2 * policy.k * 64 - 70, random);  // the last row is short
     for (uint32_t j = 0; j < policy.m; ++j) {
       for (size_t row = 0; row < stripe.cell_rows(); ++row) {
@@ -80,7 +80,7 @@ TEST(RotatedCodes, ReadLessThanKChunksToRepairADataChunk) {
     uint32_t k, m, most;  // symbols: rows / 2 * (k + ceil(k / m))
   };
   for (const Case& c : {Case{12, 4, 30}, Case{6, 3, 16}, Case{8, 3, 22}, Case{10, 4, 26}, Case{12, 2, 36}}) {
-    const auto code = Code::get(rotated(c.k, c.m));
+    const auto code = Code::get(rotated_policy(c.k, c.m));
     for (uint32_t lost = 0; lost < c.k; ++lost) {
       const auto equation = repair_equation(*code, Indices{lost}, all_but(c.k + c.m, Indices{lost}));
       ASSERT_TRUE(equation);
@@ -91,7 +91,7 @@ TEST(RotatedCodes, ReadLessThanKChunksToRepairADataChunk) {
 }
 
 TEST(RotatedCodes, RepairAParityOrSeveralLossesFromWholeChunks) {
-  const auto code = Code::get(rotated(6, 3));
+  const auto code = Code::get(rotated_policy(6, 3));
   for (const Indices& lost : {Indices{7}, Indices{1, 2}, Indices{0, 8}}) {
     const auto equation = repair_equation(*code, lost, all_but(9, lost));
     ASSERT_TRUE(equation);
@@ -103,7 +103,7 @@ TEST(RotatedCodes, RepairAParityOrSeveralLossesFromWholeChunks) {
 }
 
 TEST(RotatedCodes, RepairADataChunkWithoutAnotherOneFromAnyKChunks) {
-  const auto code = Code::get(rotated(6, 3));
+  const auto code = Code::get(rotated_policy(6, 3));
   const auto equation = repair_equation(*code, Indices{0}, Indices{8, 2, 3, 4, 5, 6, 7});
   ASSERT_TRUE(equation);
   Indices helpers;
@@ -114,7 +114,7 @@ TEST(RotatedCodes, RepairADataChunkWithoutAnotherOneFromAnyKChunks) {
 }
 
 TEST(RotatedCodes, SurviveAsManyLossesAsTheyHaveParities) {
-  const auto code = Code::get(rotated(6, 3));
+  const auto code = Code::get(rotated_policy(6, 3));
   EXPECT_EQ(code->spare(all_but(9, {})), 3);
   EXPECT_EQ(code->spare(Indices{0, 2, 4, 6, 7, 8}), 0);
   EXPECT_LT(code->spare(Indices{0, 2, 4, 6, 7}), 0);

@@ -8,7 +8,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr ServerId kServer{7}, kOther{8};
+constexpr ServerId kServer{7}, kSecond{8};
 
 ChunkId chunk(uint64_t stripe, uint32_t index = 0) {
   return {StripeId{stripe}, index};
@@ -39,11 +39,11 @@ TEST(CacheMap, KnowsForEachServerWhatItWasTold) {
   CacheMapRig rig;
   rig.tell(kServer, chunk(1), true, 4);
   rig.tell(kServer, chunk(2), false, 2);
-  rig.tell(kOther, chunk(3), true, 0);
+  rig.tell(kSecond, chunk(3), true, 0);
   EXPECT_TRUE(rig.map.cached(kServer, chunk(1)));
   EXPECT_FALSE(rig.map.cached(kServer, chunk(2)));
-  EXPECT_FALSE(rig.map.cached(kOther, chunk(1)));
-  EXPECT_TRUE(rig.map.cached(kOther, chunk(3)));
+  EXPECT_FALSE(rig.map.cached(kSecond, chunk(1)));
+  EXPECT_TRUE(rig.map.cached(kSecond, chunk(3)));
   EXPECT_NEAR(rig.map.heat(kServer, chunk(2)), 2, 1e-6);
   rig.simulation.run_for(2min);
   EXPECT_NEAR(rig.map.heat(kServer, chunk(1)), 1, 1e-6);

@@ -7,8 +7,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint64_t kOwner = 5, kOther = 6;
-
 class SeamsRig : public SnapshotRig {
  public:
   SeamsRig() {

@@ -7,8 +7,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint64_t kOwner = 5, kOther = 6;
-
 struct LeasedLockRig : MetaServerRig {
   LeasedLockRig() {
     KINTSUGI_EXPECT_OK(put("/f"));

@@ -6,8 +6,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint64_t kOwner = 5, kOther = 6;
-
 struct NamesRig : MetaServerRig {
   NamesRig() {
     for (const uint64_t session : {kOwner, kOther})

@@ -23,6 +23,9 @@
 
 namespace kintsugi::metaserver {
 
+/// Sessions of two clients.
+inline constexpr uint64_t kOwner = 5, kOther = 6;
+
 inline rpc::Secret test_secret(int n = 7) {
   std::array<std::byte, 32> key;
   key.fill(static_cast<std::byte>(n));

@@ -6,7 +6,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr ServerId kFull{1}, kFuller{2}, kEmpty{3}, kOther{4};
+constexpr ServerId kFull{1}, kFuller{2}, kEmpty{3}, kFourth{4};
 
 TEST(MoveBackoff, LeavesTwoServersAloneForATimeThatGrowsAndIsBounded) {
   MoveBackoff backoff;
@@ -37,7 +37,7 @@ TEST(MoveBackoff, LeavesATargetAloneThatFailsWithTwoSources) {
   EXPECT_FALSE(backoff.left_alone(kFuller, kEmpty, now));
   (void)backoff.failed(kFuller, kEmpty, now);
   EXPECT_TRUE(backoff.target_left_alone(kEmpty, now));
-  EXPECT_FALSE(backoff.target_left_alone(kOther, now));
+  EXPECT_FALSE(backoff.target_left_alone(kFourth, now));
   EXPECT_FALSE(backoff.target_left_alone(kEmpty, now + MoveBackoff::kFirst));
 }
 
@@ -50,7 +50,7 @@ TEST(MoveBackoff, SaysUntilWhenAndFromWhichServersMovesAreHeldBack) {
   ASSERT_TRUE(one);
   EXPECT_EQ(one->until, now + MoveBackoff::kFirst);
   EXPECT_EQ(one->from, std::vector<ServerId>{kFull});
-  EXPECT_FALSE(backoff.held_back(kOther, now));
+  EXPECT_FALSE(backoff.held_back(kFourth, now));
   EXPECT_FALSE(backoff.held_back(kEmpty, now + MoveBackoff::kFirst));
   (void)backoff.failed(kFuller, kEmpty, now + 30s);
   const auto all = backoff.held_back(kEmpty, now + 30s);

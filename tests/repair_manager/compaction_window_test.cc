@@ -5,7 +5,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-using client::ByteRange;
 using client::LocatedExtent;
 using client::LocatedStripe;
 
@@ -76,9 +75,9 @@ TEST(CompactionWindow, ThatLiesWellLosesOnlyWhatTheMetaserverKeeps) {
 
 TEST(CompactionWindow, HasARunForWhatHolesSeparate) {
   CompactionWindow window = pieces(4, 100);
-  EXPECT_EQ(window.runs(), (std::vector<ByteRange>{{0, 400}}));
+  EXPECT_EQ(window.runs(), (std::vector<client::ByteRange>{{0, 400}}));
   window.extents.erase(window.extents.begin() + 1);
-  EXPECT_EQ(window.runs(), (std::vector<ByteRange>{{0, 100}, {200, 400}}));
+  EXPECT_EQ(window.runs(), (std::vector<client::ByteRange>{{0, 100}, {200, 400}}));
   EXPECT_EQ(window.bytes(), 300u);
 }
 

@@ -8,10 +8,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-uint64_t any_seed() {
-  return simulation::Simulation::seed_from_environment(1);
-}
-
 std::string dead(ServerId server) {
   return fmt::format("server {} was declared dead", server);
 }

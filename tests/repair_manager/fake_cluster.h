@@ -18,6 +18,10 @@
 
 namespace kintsugi::repair_manager {
 
+inline uint64_t any_seed() {
+  return simulation::Simulation::seed_from_environment(1);
+}
+
 /// The truth about servers and stripes, as a metaserver would know it.
 class FakeView final : public ClusterView {
  public:

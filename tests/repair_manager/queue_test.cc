@@ -30,7 +30,7 @@ std::vector<ChunkId> ready(const RepairQueue& queue) {
   return chunks;
 }
 
-ChunkId chunk(uint64_t stripe, uint32_t index) {
+ChunkId chunk_of(uint64_t stripe, uint32_t index) {
   return {StripeId{stripe}, index};
 }
 
@@ -40,7 +40,8 @@ TEST(RepairQueue, FewestSpareFirstThenOldest) {
   queue.add(lost(2, 0, 0, 0s), kStart);
   queue.add(lost(3, 0, 2, 9s), kStart);
   queue.add(lost(4, 0, 0, 5s), kStart);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(4, 0), chunk(2, 0), chunk(3, 0), chunk(1, 0)}));
+  EXPECT_EQ(ready(queue),
+            (std::vector<ChunkId>{chunk_of(4, 0), chunk_of(2, 0), chunk_of(3, 0), chunk_of(1, 0)}));
 }
 
 TEST(RepairQueue, AChunkIsInItOnce) {
@@ -48,8 +49,8 @@ TEST(RepairQueue, AChunkIsInItOnce) {
   queue.add(lost(1, 0, 2), kStart);
   queue.add(lost(1, 0, 2), kStart);
   EXPECT_EQ(queue.size(), 1u);
-  EXPECT_TRUE(queue.take(chunk(1, 0)).has_value());
-  EXPECT_FALSE(queue.take(chunk(1, 0)).has_value());
+  EXPECT_TRUE(queue.take(chunk_of(1, 0)).has_value());
+  EXPECT_FALSE(queue.take(chunk_of(1, 0)).has_value());
   EXPECT_EQ(queue.size(), 0u);
 }
 
@@ -60,7 +61,7 @@ TEST(RepairQueue, DelayedChunksBecomeReadyWhenDue) {
   EXPECT_EQ(queue.advance(kStart), kStart + 10s);
   EXPECT_EQ(queue.ready(), 0u);
   EXPECT_EQ(queue.advance(kStart + 10s), kStart + 20s);
-  EXPECT_EQ(ready(queue), std::vector<ChunkId>{chunk(1, 0)});
+  EXPECT_EQ(ready(queue), std::vector<ChunkId>{chunk_of(1, 0)});
   EXPECT_EQ(queue.advance(kStart + 20s), TimePoint::max());
   EXPECT_EQ(queue.ready(), 2u);
 }
@@ -70,7 +71,7 @@ TEST(RepairQueue, AnotherLossInTheStripeEndsTheDelayOfAllItsChunks) {
   queue.add(delayed(1, 0, 2, 10min), kStart);
   queue.add(delayed(2, 0, 2, 10min), kStart);
   queue.add(delayed(1, 4, 1, 10min), kStart);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(1, 0), chunk(1, 4)}));
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk_of(1, 0), chunk_of(1, 4)}));
   EXPECT_EQ(queue.delayed(), 1u);
 }
 
@@ -92,22 +93,22 @@ TEST(RepairQueue, AServersReturnCancelsWhatItsDeathQueuedButNotWhatIsBad) {
   queue.add(lost(3, 0, 2), kStart);
   EXPECT_EQ(queue.server_returned(kServer), 1u);
   EXPECT_EQ(queue.server_returned(kServer), 0u);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(2, 0), chunk(3, 0)}));
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk_of(2, 0), chunk_of(3, 0)}));
 }
 
 TEST(RepairQueue, BlockedOnesWaitUntilTheyAreUnblockedOrRetried) {
   RepairQueue queue;
   queue.add(lost(1, 0, -1), kStart);
   queue.add(lost(2, 0, 1), kStart);
-  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
-  queue.block(chunk(2, 0), RepairQueue::Lacking::kDestination, kStart);
+  queue.block(chunk_of(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk_of(2, 0), RepairQueue::Lacking::kDestination, kStart);
   EXPECT_EQ(queue.unrepairable(), 1u);
   EXPECT_EQ(queue.blocked(), 2u);
   EXPECT_EQ(queue.ready(), 0u);
   queue.unblock_all();
   EXPECT_EQ(queue.ready(), 2u);
   EXPECT_EQ(queue.unrepairable(), 0u);
-  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk_of(1, 0), RepairQueue::Lacking::kHelpers, kStart);
   EXPECT_EQ(queue.advance(kStart), kStart + RepairQueue::kBlockedRetry);
   EXPECT_EQ(queue.ready(), 1u);
   EXPECT_EQ(queue.advance(kStart + RepairQueue::kBlockedRetry), TimePoint::max());
@@ -119,13 +120,13 @@ TEST(RepairQueue, ADeletedStripeLeavesFromEveryPlace) {
   queue.add(lost(1, 0, 2), kStart);
   queue.add(delayed(1, 1, 2, 10s), kStart);
   queue.add(lost(1, 2, 2), kStart);
-  queue.block(chunk(1, 2), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk_of(1, 2), RepairQueue::Lacking::kHelpers, kStart);
   queue.add(lost(2, 0, 2), kStart);
   queue.stripe_deleted(StripeId{1});
   EXPECT_EQ(queue.size(), 1u);
   EXPECT_EQ(queue.unrepairable(), 0u);
   EXPECT_EQ(queue.server_returned(kServer), 0u);
-  EXPECT_EQ(ready(queue), std::vector<ChunkId>{chunk(2, 0)});
+  EXPECT_EQ(ready(queue), std::vector<ChunkId>{chunk_of(2, 0)});
 }
 
 QueueEntry move_of(uint64_t stripe, uint32_t index, ServerId from) {
@@ -144,18 +145,19 @@ TEST(RepairQueue, OfEqualRedundancyTheHotGoFirstWhateverTheirAge) {
   queue.add(warm, kStart);
   queue.add(hot, kStart);
   queue.add(endangered, kStart);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(4, 0), chunk(1, 0), chunk(2, 0), chunk(3, 0)}));
+  EXPECT_EQ(ready(queue),
+            (std::vector<ChunkId>{chunk_of(4, 0), chunk_of(1, 0), chunk_of(2, 0), chunk_of(3, 0)}));
 }
 
 TEST(RepairQueue, ReadsMakeALostChunkHotStepByStep) {
   RepairQueue queue;
   queue.add(lost(1, 0, 2, 9s), kStart);
   queue.add(lost(2, 0, 2), kStart);
-  queue.heat_up(chunk(2, 0));
-  EXPECT_EQ(ready(queue).front(), chunk(2, 0));
-  queue.heat_up(chunk(1, 0));
-  EXPECT_EQ(ready(queue).front(), chunk(1, 0)) << "as hot, and older";
-  queue.heat_up(chunk(7, 0));  // not in it
+  queue.heat_up(chunk_of(2, 0));
+  EXPECT_EQ(ready(queue).front(), chunk_of(2, 0));
+  queue.heat_up(chunk_of(1, 0));
+  EXPECT_EQ(ready(queue).front(), chunk_of(1, 0)) << "as hot, and older";
+  queue.heat_up(chunk_of(7, 0));  // not in it
   EXPECT_EQ(heat_class(0.9f), 0u);
   EXPECT_EQ(heat_class(1), 1u);
   EXPECT_EQ(heat_class(3.9f), 2u);
@@ -167,11 +169,11 @@ TEST(RepairQueue, MovesComeLastAndEndWhenTheyAreCancelled) {
   queue.add(move_of(1, 0, ServerId{3}), kStart);
   queue.add(move_of(2, 0, ServerId{4}), kStart);
   queue.add(lost(3, 0, 9), kStart);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(3, 0), chunk(1, 0), chunk(2, 0)}));
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk_of(3, 0), chunk_of(1, 0), chunk_of(2, 0)}));
   EXPECT_EQ(queue.moves(), 2u);
   EXPECT_EQ(queue.server_returned(ServerId{3}), 0u);
   EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 1u);
-  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(3, 0), chunk(2, 0)}));
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk_of(3, 0), chunk_of(2, 0)}));
 }
 
 TEST(RepairQueue, ALostChunkIsRepairedAndNotMoved) {
@@ -181,7 +183,7 @@ TEST(RepairQueue, ALostChunkIsRepairedAndNotMoved) {
   queue.add(move_of(1, 0, ServerId{3}), kStart);
   EXPECT_EQ(queue.size(), 1u);
   EXPECT_EQ(queue.moves(), 0u);
-  EXPECT_EQ(queue.take(chunk(1, 0))->kind, WorkKind::kRepair);
+  EXPECT_EQ(queue.take(chunk_of(1, 0))->kind, WorkKind::kRepair);
   EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 0u);
 }
 
@@ -207,16 +209,16 @@ TEST(RepairQueue, ManyThatWereBlockedBecomeReadyALittleAtATimeAndOnceOnly) {
   for (uint64_t i = 1; i <= kMany; ++i)
     queue.add(lost(i, 0, 2), kStart);
   for (uint64_t i = 1; i <= kMany; ++i)
-    queue.block(chunk(i, 0), RepairQueue::Lacking::kHelpers, kStart);
+    queue.block(chunk_of(i, 0), RepairQueue::Lacking::kHelpers, kStart);
   queue.unblock_all();
   EXPECT_EQ(queue.ready(), RepairQueue::kMovedAtOnce);
   EXPECT_EQ(queue.blocked(), kMany - RepairQueue::kMovedAtOnce);
-  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk_of(1, 0), RepairQueue::Lacking::kHelpers, kStart);
   for (int calls = 0; calls < 10; ++calls)
     queue.advance(kStart);
   EXPECT_EQ(queue.ready(), kMany - 1) << "what is blocked anew waits for the next time";
   EXPECT_EQ(queue.unrepairable(), 1u);
-  EXPECT_TRUE(queue.take(chunk(kMany, 0)));
+  EXPECT_TRUE(queue.take(chunk_of(kMany, 0)));
 }
 
 TEST(RepairQueue, AServerReturnsWhileManyAreWoken) {
@@ -224,9 +226,9 @@ TEST(RepairQueue, AServerReturnsWhileManyAreWoken) {
   for (uint64_t i = 1; i <= kMany; ++i)
     queue.add(lost(i, 0, 2), kStart);
   for (uint64_t i = 1; i <= kMany; ++i)
-    queue.block(chunk(i, 0), RepairQueue::Lacking::kHelpers, kStart);
+    queue.block(chunk_of(i, 0), RepairQueue::Lacking::kHelpers, kStart);
   queue.unblock_all();
-  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk_of(1, 0), RepairQueue::Lacking::kHelpers, kStart);
   queue.unblock_all();
   for (int calls = 0; calls < 10; ++calls)
     queue.advance(kStart);
@@ -276,12 +278,12 @@ TEST(RepairQueue, ManyThatAreOtherManagersAreForgottenALittleAtATimeAndNoneBegin
   queue.advance(kStart);
   EXPECT_EQ(queue.size(), (kMany + 1) / 2 + 3);
   EXPECT_EQ(ready(queue).size(), queue.ready());
-  EXPECT_TRUE(queue.contains(chunk(1, 0)));
-  EXPECT_TRUE(queue.contains(chunk(2, 0)));
-  EXPECT_TRUE(queue.contains(chunk(kMany - 1, 0)));
-  EXPECT_TRUE(queue.contains(chunk(kMany + 1, 0)));
-  EXPECT_FALSE(queue.contains(chunk(4, 0)));
-  EXPECT_FALSE(queue.contains(chunk(kMany - 3, 0)));
+  EXPECT_TRUE(queue.contains(chunk_of(1, 0)));
+  EXPECT_TRUE(queue.contains(chunk_of(2, 0)));
+  EXPECT_TRUE(queue.contains(chunk_of(kMany - 1, 0)));
+  EXPECT_TRUE(queue.contains(chunk_of(kMany + 1, 0)));
+  EXPECT_FALSE(queue.contains(chunk_of(4, 0)));
+  EXPECT_FALSE(queue.contains(chunk_of(kMany - 3, 0)));
 }
 
 TEST(RepairQueue, WhatIsOneManagersIsDecidedByTheLastWord) {

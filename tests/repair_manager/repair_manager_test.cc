@@ -20,10 +20,6 @@ std::set<uint64_t> helpers_of(const proto::RepairRecord& record) {
   return {record.helpers().begin(), record.helpers().end()};
 }
 
-uint64_t any_seed() {
-  return simulation::Simulation::seed_from_environment(1);
-}
-
 TEST(RepairManager, ADeadServersChunksAreRebuiltElsewhereAndTheFirstRepairBeginsWithinASecond) {
   FakeCluster cluster(any_seed(), 12, {});
   for (size_t i = 0; i < 12; ++i)

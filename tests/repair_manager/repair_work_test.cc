@@ -9,10 +9,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-uint64_t any_seed() {
-  return simulation::Simulation::seed_from_environment(1);
-}
-
 proto::PlanReadRequest read_of(ChunkId chunk) {
   proto::PlanReadRequest request;
   request.set_stripe_id(chunk.stripe.value);

@@ -9,9 +9,6 @@
 namespace kintsugi::what_if {
 namespace {
 
-const bool kQuiet =
-    (log::set_level(log::Level::kError), true);  // thousands of repairs are told at lower levels
-
 /// Fifty servers with 20,000 chunks each.
 Cluster large_cluster() {
   const erasure::Policy policy = *erasure::Policy::parse("rs-6-3-1024k");

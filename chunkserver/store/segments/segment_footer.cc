@@ -5,8 +5,8 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr uint32_t kMagic = 0x5446534B;  // "KSFT"
-constexpr uint16_t kVersion = 1;
+constexpr uint32_t kFooterMagic = 0x5446534B;  // "KSFT"
+constexpr uint16_t kFooterVersion = 1;
 constexpr uint64_t kRecordBytes = 32, kTombstoneBytes = 20, kTrailerBytes = 64;
 
 struct Trailer {
@@ -27,8 +27,8 @@ Status not_a_footer() {
 
 void put_trailer(const Trailer& trailer, std::span<std::byte> footer) {
   ByteWriter writer(footer.last(kTrailerBytes));
-  writer.put(kMagic);
-  writer.put(kVersion);
+  writer.put(kFooterMagic);
+  writer.put(kFooterVersion);
   writer.put(uint16_t{0});
   writer.put(trailer.salt);
   writer.put(trailer.end);
@@ -42,7 +42,8 @@ void put_trailer(const Trailer& trailer, std::span<std::byte> footer) {
 Result<Trailer> get_trailer(std::span<const std::byte> bytes) {
   if (bytes.size() < kTrailerBytes) return not_a_footer();
   ByteReader reader(bytes.last(kTrailerBytes));
-  if (reader.get<uint32_t>() != kMagic || reader.get<uint16_t>() != kVersion) return not_a_footer();
+  if (reader.get<uint32_t>() != kFooterMagic || reader.get<uint16_t>() != kFooterVersion)
+    return not_a_footer();
   reader.get<uint16_t>();
   Trailer trailer;
   trailer.salt = reader.get<uint64_t>();

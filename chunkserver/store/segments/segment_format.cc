@@ -7,8 +7,8 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr uint32_t kMagic = 0x4345534B;  // "KSEC"
-constexpr uint16_t kVersion = 1;
+constexpr uint32_t kRecordMagic = 0x4345534B;  // "KSEC"
+constexpr uint16_t kRecordVersion = 1;
 enum Kind : uint16_t { kChunk = 1, kTombstones = 2 };
 constexpr size_t kCrcOffset = kRecordHeaderBytes - sizeof(uint32_t);
 
@@ -22,8 +22,8 @@ void encode_record_header(const RecordHeader& header, std::span<std::byte> out) 
   KINTSUGI_ASSERT(header.tombstones.size() <= kMaxTombstonesPerRecord);
   KINTSUGI_ASSERT(header.block_crcs.size() == blocks_of(header.info.length));
   ByteWriter writer(out.first(kCrcOffset));
-  writer.put(kMagic);
-  writer.put(kVersion);
+  writer.put(kRecordMagic);
+  writer.put(kRecordVersion);
   writer.put(header.is_chunk() ? kChunk : kTombstones);
   writer.put(header.salt);
   writer.put(header.offset);
@@ -52,7 +52,8 @@ void encode_record_header(const RecordHeader& header, std::span<std::byte> out) 
 Result<RecordHeader> decode_record_header(std::span<const std::byte> bytes, uint64_t salt, uint64_t offset) {
   if (bytes.size() < kRecordHeaderBytes) return not_a_record();
   ByteReader reader(bytes.first(kCrcOffset));
-  if (reader.get<uint32_t>() != kMagic || reader.get<uint16_t>() != kVersion) return not_a_record();
+  if (reader.get<uint32_t>() != kRecordMagic || reader.get<uint16_t>() != kRecordVersion)
+    return not_a_record();
   uint32_t crc;
   std::memcpy(&crc, bytes.data() + kCrcOffset, sizeof crc);
   if (crc32c(bytes.first(kCrcOffset)) != crc) return not_a_record();

@@ -11,7 +11,7 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
+constexpr Duration kFirstPause = 100ms, kLongestPause = 2s;
 constexpr Duration kRetryFailed = 10s;  ///< pause before failed layers are retried; sync retries at once
 constexpr int kMaxRefusals = 3;  ///< how often an upload is begun again after the metaserver dropped it
 
@@ -193,7 +193,7 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status) {
 asio::awaitable<Status> WriteBack::write_out(Context context, Layer layer) {
   const TimePoint give_up = shared_.give_up();
   int refusals = 0;
-  runtime::Backoff backoff(shared_.resources.runtime.random, kFirstBackoff, kLongestBackoff);
+  runtime::Backoff backoff(shared_.resources.runtime.random, kFirstPause, kLongestPause);
   while (true) {
     const Status status = co_await try_write_out(context, layer);
     if (status.ok() || layer->discarded) co_return status;

@@ -19,7 +19,7 @@ constexpr uint64_t kWanted =
     kDirectIoAllowMmap | kNoExportSupport | kHasResend;
 
 constexpr size_t kShortInit = 16;  // size of INIT without FUSE_INIT_EXT
-constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kAnnouncedPage = 4096;
 
 }  // namespace
 
@@ -44,14 +44,14 @@ Result<Handshake> shake_hands(std::span<const std::byte> body, const HandshakeOp
   uint64_t offered = in.flags;
   if ((in.flags & FUSE_INIT_EXT) != 0 && body.size() >= sizeof in) offered |= uint64_t{in.flags2} << 32;
   const uint64_t agreed = offered & kWanted;
-  const uint32_t pages = std::max(options.max_write_bytes / kPageBytes, 1u);
+  const uint32_t pages = std::max(options.max_write_bytes / kAnnouncedPage, 1u);
   // The kernel takes the smaller of this and its setting, which may have been raised since it sent what it had.
   shake.answer.max_readahead = options.max_readahead_bytes;
   shake.answer.flags = static_cast<uint32_t>(agreed);
   shake.answer.flags2 = static_cast<uint32_t>(agreed >> 32);
   shake.answer.max_background = options.max_background;
   shake.answer.congestion_threshold = static_cast<uint16_t>(options.max_background * 3 / 4);
-  shake.answer.max_write = pages * kPageBytes;
+  shake.answer.max_write = pages * kAnnouncedPage;
   shake.answer.time_gran = 1;
   shake.answer.max_pages = static_cast<uint16_t>(pages);
   shake.negotiated = {.minor = shake.answer.minor,

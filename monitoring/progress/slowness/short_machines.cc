@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 
 #include "common/base/statistics.h"
+#include "common/proto/verdicts.h"
 
 namespace kintsugi::progress {
 namespace {
 
+using proto::kMostNames;
 using proto::Verdict;
 
-constexpr int kMostNames = 16;
 /// Of the time somebody on the machine waited for a processor: more is a machine that is short of it beyond doubt,
 /// less is none that one would call so.
 constexpr double kCertainPressure = 0.5, kLeastPressure = 0.1;

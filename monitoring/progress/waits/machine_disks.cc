@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/verdicts.h"
+
 namespace kintsugi::progress {
 namespace {
 
+using proto::kMostNames;
 using proto::Verdict;
-
-constexpr int kMostNames = 16;
 
 /// By machine, how many processes there have a disk.
 std::map<std::string, size_t> count_with_disks(const model::Snapshot& snapshot) {

@@ -13,9 +13,9 @@
 namespace kintsugi::progress {
 namespace {
 
+using proto::kMostNames;
 using proto::Verdict;
 
-constexpr int kMostNames = 16;
 constexpr size_t kMostVerdicts = 32;
 /// The share of the first culprit's waiters that another culprit needs to be named beside it.
 constexpr double kLeastShare = 0.1;
