@@ -7,8 +7,12 @@ namespace kintsugi::sight {
 std::string short_file(const char* file) {
   static const std::string_view here = __FILE__;
   static const size_t root = here.size() - std::string_view("monitoring/sight/source_place.cc").size();
-  const std::string_view name = file;
-  return std::string(name.starts_with(here.substr(0, root)) ? name.substr(root) : name);
+  std::string_view name = file;
+  if (name.starts_with(here.substr(0, root))) name.remove_prefix(root);
+  // A compiler that was given a path from its directory of work tells that one.
+  while (name.starts_with("../"))
+    name.remove_prefix(3);
+  return std::string(name);
 }
 
 std::string short_function(const char* function) {
