@@ -172,7 +172,6 @@ void BlockReports::make_garbage(Transaction& transaction, ServerId server, Chunk
 void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Report& report, ChunkId chunk) {
   // Its deletion was decided before.
   if (Garbage::pending(transaction.store(), server, chunk)) return garbage_.named_again(server, chunk);
-  ++unknown_chunks_;
   // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
   // refused while the key is there, or takes the key back when the deletion was not ordered yet.
   if (load_stripe(transaction.store(), chunk.stripe)) return make_garbage(transaction, server, chunk);

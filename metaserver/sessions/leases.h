@@ -33,7 +33,7 @@ class Leases {
   static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
-  static constexpr int kMaxLostAtOnce = 10'000;  ///< in one answer
+  static constexpr int kMaxLostAtOnce = 10'000;  ///< lost leases that one answer names at most
 
   /// Hears of leases that sessions lose by their silence.
   class Losses {
@@ -142,7 +142,7 @@ class Leases {
   struct Lease {
     uint64_t session = 0;
     TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
-    TimePoint told{};      ///< when its owner was to be told of that the last time
+    TimePoint told{};      ///< time at which its owner was to be told of that the last time
   };
   size_t owned_by(uint64_t session) const {
     const ClientSession* found = sessions_.find(session);

@@ -17,7 +17,7 @@ struct PauseSettings {
   Duration least = std::chrono::seconds(8);  ///< nothing is said of less
   double raise = 0.3, clear = 0.15;          ///< shares of the time
   size_t times = 3;                          ///< one long stop is none that comes again and again
-  double crowd = 0.5;  ///< when so many of the processes of a machine pause, it is the machine
+  double crowd = 0.5;  ///< share of a machine's processes that must pause for the machine to be named
 };
 
 struct Pausing {

@@ -54,7 +54,7 @@ class StallWatch {
     RecentGrowth growth;
     /// Stalls that came together with some of another server of the machine, and not by chance.
     size_t shared = 0;
-    Alarm own;  ///< of the other ones
+    Alarm own;  ///< the other stalls of the server
   };
   using Key = std::pair<uint64_t, std::string>;  ///< process, name of the disk
 
@@ -80,7 +80,7 @@ class StallWatch {
 
   StallSettings settings_;
   std::map<Key, Known> known_;
-  std::map<std::string, Machine> machines_;  ///< with stalls that servers of it had together
+  std::map<std::string, Machine> machines_;  ///< machines whose servers had stalls together
 };
 
 }  // namespace kintsugi::gray

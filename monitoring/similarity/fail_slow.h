@@ -101,8 +101,8 @@ class FailSlow {
     size_t slow = 0, known = 0;  ///< known: for long enough to be judged
   };
   struct LinksByEnd {
-    std::map<std::string, Links> into;  ///< by the address of who is called
-    std::map<uint64_t, Links> out_of;   ///< by the process of the caller
+    std::map<std::string, Links> into;  ///< key: address of who is called
+    std::map<uint64_t, Links> out_of;   ///< key: process of the caller
   };
   void take(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now,
             bool skipped);

@@ -30,9 +30,9 @@ class CompactionHost {
 
 struct CompactionCounts {
   size_t waiting = 0;   ///< files, with the one that is looked at
-  uint64_t files = 0;   ///< gone through to the end
-  uint64_t failed = 0;  ///< given up
-  uint64_t bytes = 0;   ///< written anew
+  uint64_t files = 0;   ///< files that were gone through to the end
+  uint64_t failed = 0;  ///< files whose compaction was given up
+  uint64_t bytes = 0;   ///< bytes that were written anew
   uint64_t lost = 0;    ///< windows whose new place came too late: somebody else changed the file
 };
 
@@ -55,7 +55,8 @@ class Compactor {
                             kLongestRest = std::chrono::seconds(2);
   /// A window waits so long for repairs: those that cannot be done must not keep it for ever.
   static constexpr Duration kLongestYield = std::chrono::minutes(1);
-  static constexpr Duration kLook = std::chrono::milliseconds(100);  ///< whether there are repairs still
+  /// interval at which it looks whether there are repairs still
+  static constexpr Duration kLook = std::chrono::milliseconds(100);
 
   /// `host` and what `runtime` names outlive it. `options.memory_bytes` is set here.
   Compactor(const runtime::Runtime& runtime, client::Options options, const rpc::Secret& secret,

@@ -28,9 +28,9 @@ class WorkFeed {
  public:
   /// Between two looks at the events. The metaserver answers when there is one: this only keeps many small answers apart.
   static constexpr Duration kPace = std::chrono::milliseconds(10);
-  static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< after an error
-  static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< joining
-  static constexpr Duration kPageLimit = std::chrono::seconds(10);    ///< anything else
+  static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< pause after an error
+  static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< time limit of the call that joins
+  static constexpr Duration kPageLimit = std::chrono::seconds(10);    ///< time limit of every other call
   static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 
   /// References outlive it. `manager_id`: random at each start.

@@ -44,7 +44,7 @@ class FlushGroups {
  private:
   struct Waiting {
     UploadMember member;
-    bool alone = false;  ///< it is written alone, because it may have made a group fail
+    bool alone = false;  ///< the file is written alone, because it may have made a group fail
     std::optional<Result<proto::Attributes>> result;
     uint64_t span = 0;  ///< the region that writes its group; 0: it waits for its turn
   };

@@ -63,9 +63,9 @@ class WindowReader {
   Context context_;
   StripeWindow window_;  ///< widened when whole cells are needed
   const size_t buffers_needed_;
-  Lease lease_;  ///< given back after the buffers of chunks_ and tree_
+  Lease lease_;  ///< share of memory; it is given back after the buffers of chunks_ and tree_
   runtime::Event changed_;
-  std::optional<WindowChunks> chunks_;  ///< since run()
+  std::optional<WindowChunks> chunks_;  ///< the window's chunks, from run() on
   WindowTree tree_;
   bool must_widen_ = false;
   int hedge_rounds_ = 0;

@@ -49,7 +49,7 @@ class WindowTree {
   static bool pays(const WindowChunks& chunks, uint32_t chunk);
 
   Resources& resources_;
-  bool allowed_;  ///< and not used yet
+  bool allowed_;  ///< a tree may be used, and none was used yet
   bool lags_ = false;
   uint32_t chunk_ = 0;
   std::shared_ptr<DegradedFetch> fetch_;

@@ -42,10 +42,10 @@ class Movement {
       uint64_t begun = 0;
       TimePoint told{};
     };
-    TimePoint seen{};  ///< when it reported for the first time
+    TimePoint seen{};  ///< time of its first report
     std::map<std::string, Role> roles;
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
-    std::optional<TimePoint> grew;        ///< when that was told
+    std::optional<TimePoint> grew;        ///< time of the report that told of the latest growth
     std::deque<Duration> pauses;          ///< the last ones between two growths, oldest first
     std::optional<TimePoint> resumed;     ///< when a growth was told that came after an unusually long pause
 
