@@ -95,7 +95,7 @@ class SliceWindow {
   struct Slot {
     HeldBytes memory;             ///< the sums one after the other
     std::optional<size_t> first;  ///< the contributor that overwrites the memory instead of adding to it
-    uint64_t first_end = 0;       ///< how far that contributor has come
+    uint64_t first_end = 0;       ///< offset up to which that contributor has come
     /// From this offset on nothing has been written yet, and the sums are zero.
     uint64_t written = 0;
     size_t missing = 0;  ///< contributors that have not reached the end of the unit

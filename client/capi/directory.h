@@ -33,7 +33,7 @@ class Directory {
   proto::ListResponse page_;
   int at_ = 0;         ///< index of the page's next entry
   std::string after_;  ///< last name of the previous page
-  bool more_ = true;   ///< there may be another page
+  bool more_ = true;   ///< whether there may be another page
 };
 
 }  // namespace kintsugi::capi

@@ -26,7 +26,7 @@ struct Place {
 
 enum class LastName {
   kFollow,        ///< a symbolic link at the end is followed
-  kDoNotFollow,   ///< it is followed only if a "/" comes after it
+  kDoNotFollow,   ///< the last name is followed only if a "/" comes after it
   kDoNotResolve,  ///< what the last name refers to is not looked up
 };
 

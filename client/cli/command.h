@@ -83,7 +83,7 @@ struct Command {
   std::vector<Option> options = {};
   /// With --json it prints a document of its own; other commands print {"ok": true} (Session::run).
   bool prints_json = false;
-  bool prints_bytes = false;  ///< it prints the contents of files, and so has no --json
+  bool prints_bytes = false;  ///< the command prints the contents of files, and so has no --json
   /// Called when all options are set; an error means wrong usage.
   std::function<Status()> check = {};
   Run run = {};

@@ -30,8 +30,8 @@ constexpr auto kWatchInterval = std::chrono::seconds(2);
 
 struct Arguments {
   bool watch = false, history = false, models = false, metrics = false;
-  std::string server;   ///< with `metrics`: empty: all
-  uint32_t since = 10;  ///< with `metrics`: minutes
+  std::string server;   ///< the server whose metrics are shown; empty: all servers
+  uint32_t since = 10;  ///< how many minutes of metrics are shown
   uint32_t slice = 0;
   std::string source = ".";
 };

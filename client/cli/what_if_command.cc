@@ -42,7 +42,7 @@ struct Question {
   Loss loss;
   bool described = false;
   size_t rates_unknown = 0;     ///< servers whose link rate is not known
-  uint64_t missing_chunks = 0;  ///< that the cluster lacks already
+  uint64_t missing_chunks = 0;  ///< chunks that the cluster lacks already
 };
 
 Status wrong(std::string what) {

@@ -6,7 +6,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
-/// For so long after a metaserver's start, servers are usually still carrying out what the process before it ordered.
+/// After a metaserver's start servers are for so long usually still carrying out what the process before it ordered.
 /// Copies of repairs that take longer are found by the next report, within an hour.
 constexpr Duration kOrdersOutlive = std::chrono::seconds(30);
 
@@ -172,7 +172,6 @@ void BlockReports::make_garbage(Transaction& transaction, ServerId server, Chunk
 void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Report& report, ChunkId chunk) {
   // Its deletion was decided before.
   if (Garbage::pending(transaction.store(), server, chunk)) return garbage_.named_again(server, chunk);
-  ++unknown_chunks_;
   // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
   // refused while the key is there, or takes the key back when the deletion was not ordered yet.
   if (load_stripe(transaction.store(), chunk.stripe)) return make_garbage(transaction, server, chunk);

@@ -94,8 +94,6 @@ class BlockReports {
     return server.registered && !server.first_report && !doubted_.contains(server.id);
   }
 
-  uint64_t unknown_chunks() const { return unknown_chunks_; }
-
  private:
   struct Report {
     uint64_t incarnation = 0;  ///< identifies the server process that sends the report
@@ -133,7 +131,7 @@ class BlockReports {
   /// Servers of which a later report must say whether they have the chunks that were placed on them during the last
   /// report.
   std::set<ServerId> doubted_;
-  uint64_t unknown_chunks_ = 0, quarantined_ = 0;
+  uint64_t quarantined_ = 0;
 };
 
 }  // namespace kintsugi::metaserver

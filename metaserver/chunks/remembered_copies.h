@@ -38,7 +38,7 @@ class RememberedCopies {
 
   const Duration memory_;
   const size_t most_;
-  std::map<Copy, TimePoint> when_;  ///< when each was added last
+  std::map<Copy, TimePoint> when_;  ///< time at which each copy was added last
   /// The entries of `when_` by their times. It may name some that are forgotten already.
   std::deque<std::pair<TimePoint, Copy>> by_time_;
 };

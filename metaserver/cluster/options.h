@@ -29,7 +29,6 @@ struct MetaServerOptions {
   Duration upload_idle = 40s;
   /// Lifetime of a ticket. An aborted upload is remembered for as long.
   Duration upload_ttl = 1h;
-  Duration read_capability_life = 1h;
   /// A chunk that nobody names is deleted after metaservers have run for this long since it was found.
   Duration quarantine_retention = 72h;
   sight::Recorder* recorder = nullptr;

@@ -64,7 +64,7 @@ class Quotas {
   bool mark_step(Transaction& transaction);
 
  private:
-  bool any_ = false;       ///< there may be quotas
+  bool any_ = false;       ///< whether there may be quotas
   bool counting_ = false;  ///< some quota may still be marked as being counted
 };
 

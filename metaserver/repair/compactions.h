@@ -17,10 +17,12 @@ namespace kintsugi::metaserver {
 /// What is not known here any more, as after a restart, is found by looking at all files, a few at a time.
 class Compactions {
  public:
-  static constexpr size_t kSmallExtents = 64;                     ///< so many make a file worth the work
-  static constexpr uint64_t kSmallBytes = 256 << 10;              ///< an extent of fewer is small
-  static constexpr Duration kQuiet = std::chrono::seconds(5);     ///< after the last small write
-  static constexpr Duration kLongest = std::chrono::seconds(30);  ///< even while it is written to
+  static constexpr size_t kSmallExtents = 64;  ///< number of small extents that make a file worth the work
+  static constexpr uint64_t kSmallBytes = 256 << 10;  ///< an extent of fewer is small
+  /// Time after the last small write until a file is named.
+  static constexpr Duration kQuiet = std::chrono::seconds(5);
+  /// Time after which it is named even while it is written to.
+  static constexpr Duration kLongest = std::chrono::seconds(30);
   static constexpr size_t kMaxNoted = 100'000, kLookedAt = 1'000, kInodesOfStep = 200;
   static constexpr size_t kExtentsOfFile = 4'096, kExtentsOfStep = 10'000;
 
@@ -47,7 +49,7 @@ class Compactions {
   std::map<InodeId, Note> noted_;
   std::set<InodeId> wanted_;  ///< those of `noted_` that are worth the work
   InodeId next_{};            ///< take() begins here, to be fair
-  InodeId scanned_{};         ///< up to this one
+  InodeId scanned_{};         ///< the scan has come up to this inode
 };
 
 /// More than a quarter of the stripe is named by nobody.

@@ -41,7 +41,7 @@ struct ClusterParts {
   /// `proven`: see ChunkMap::set_lost. False: that server is not its place (any more), and nothing happened.
   bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
 
-  bool holds_chunks(ServerId server) const;  ///< it is the place of at least one chunk
+  bool holds_chunks(ServerId server) const;  ///< whether the server is the place of at least one chunk
   /// The chunks whose place is this server, or which are nowhere (server 0), in order, after `after`, until `visit` returns false.
   /// There may be millions.
   void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
@@ -74,8 +74,8 @@ struct ClusterParts {
   Rebalancer rebalancer;
   RepairHost nobody;
   RepairHost* host = &nobody;  ///< never null
-  runtime::Event
-      servers_changed;  ///< notified when one registers or dies, and when the metaserver is stopped
+  /// Notified when one registers or dies, and when the metaserver is stopped.
+  runtime::Event servers_changed;
 
  private:
   const runtime::Clock& clock_;

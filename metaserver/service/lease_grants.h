@@ -40,7 +40,7 @@ class LeaseGrants {
   StoreRoom& room_;
   const ServerRegistry& servers_;
   Clients& clients_;
-  bool has_room_ = false;  ///< what have_room() said last
+  bool has_room_ = false;  ///< the last answer of have_room()
   std::optional<TimePoint> known_until_;
 };
 

@@ -21,8 +21,8 @@ struct OpenInodes {
   std::set<InodeId> all;
   bool told_all = false;    ///< the session has told everything that it holds
   uint64_t generation = 0;  ///< the generation of the pages that come now; 0: none do
-  std::set<InodeId>
-      listed;  ///< inodes that the pages named, and those that were opened since the first page came
+  /// Inodes that the pages named, and those that were opened since the first page came.
+  std::set<InodeId> listed;
   bool pages_lost = false;  ///< one of the pages told the session of a loss
 };
 
@@ -61,8 +61,8 @@ struct ClientSession {
   uint64_t last_number = 0;  ///< the number of its last message
   uint64_t process = 0;      ///< id of its process in reports to the monitor; 0: not known
   bool noted = false;        ///< the next process of the metaserver will know that there was this session
-  bool lost = false;         ///< it lost something by its silence, as the next process will know, too
-  bool of_before = false;    ///< it was there before the metaserver started
+  bool lost = false;  ///< the session lost something by its silence; the next metaserver will know it, too
+  bool of_before = false;  ///< the session was there before the metaserver started
   OpenInodes open;
   SessionLeases leases;
   SessionBeliefs beliefs;

@@ -34,7 +34,7 @@ class Clients final : public Leases::Losses {
 
   /// What the next process of the metaserver has to know of a session that has spoken.
   struct Durable {
-    bool noted = false;        ///< there is this session
+    bool noted = false;        ///< whether there is such a session
     std::optional<bool> lost;  ///< whether it has lost something and does not know it; none: nothing new
   };
   /// Takes a message of a session, answers it, and puts what is to be durable into the transaction. When that is committed, committed()

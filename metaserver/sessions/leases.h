@@ -27,13 +27,13 @@ namespace kintsugi::metaserver {
 /// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
 class Leases {
  public:
-  static constexpr Duration kTakeOver =
-      std::chrono::seconds(10);  ///< the silence after a recall that ends a lease
-  /// Of one call that wants inodes: longer than a silent session, or one of before a start, is waited for.
+  /// The silence after a recall that ends a lease.
+  static constexpr Duration kTakeOver = std::chrono::seconds(10);
+  /// A call that wants inodes waits so long: longer than for a silent session, or for one from before the start.
   static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
-  static constexpr int kMaxLostAtOnce = 10'000;  ///< in one answer
+  static constexpr int kMaxLostAtOnce = 10'000;  ///< lost leases that one answer names at most
 
   /// Hears of leases that sessions lose by their silence.
   class Losses {
@@ -142,7 +142,7 @@ class Leases {
   struct Lease {
     uint64_t session = 0;
     TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
-    TimePoint told{};      ///< when its owner was to be told of that the last time
+    TimePoint told{};      ///< time at which its owner was to be told of that the last time
   };
   size_t owned_by(uint64_t session) const {
     const ClientSession* found = sessions_.find(session);

@@ -119,8 +119,9 @@ class Promises {
   std::unordered_map<InodeId, std::vector<Pending>> pending_;
   size_t count_[2] = {0, 0};
   TimePoint turned_ = TimePoint::min();
-  TimePoint before_until_ = TimePoint::min();      ///< promises of a former process
-  TimePoint unlisted_until_ = TimePoint::min();    ///< there were too many to keep
+  TimePoint before_until_ = TimePoint::min();  ///< promises of a former process
+  /// Until then there were more promises than are kept one by one.
+  TimePoint unlisted_until_ = TimePoint::min();
   TimePoint untellable_until_ = TimePoint::min();  ///< the last of `pending_` that are kNeverTold
   bool stopping_ = false;
 };

@@ -45,11 +45,6 @@ Moments& Moments::operator-=(const Moments& other) {
   return *this;
 }
 
-double Moments::total_squares() const {
-  const auto last = sums_.rows() - 1;
-  return std::max(0.0, sums_(last, last) - sums_(0, last) * sums_(0, last) / rows());
-}
-
 double Moments::residual_squares(const Eigen::VectorXd& coefficients, double intercept) const {
   Eigen::VectorXd weights(sums_.rows());
   weights(0) = -intercept;

@@ -28,8 +28,6 @@ class Moments {
   double rows() const { return sums_(0, 0); }
   /// The sums of the products of [1, terms…, target].
   const Eigen::MatrixXd& sums() const { return sums_; }
-  /// The sum of squares of the target about its mean.
-  double total_squares() const;
   /// The sum of squares of target − (intercept + terms · coefficients).
   double residual_squares(const Eigen::VectorXd& coefficients, double intercept) const;
 

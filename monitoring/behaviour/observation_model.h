@@ -54,7 +54,6 @@ class ObservationModel {
   bool is_off(const Judgement& judgement) const { return exceeds(judgement, off_error_); }
   double far_chance() const { return far_chance_; }
   double off_chance() const { return off_chance_; }
-  double inside_error() const { return inside_error_; }
   const ErrorDensity& inside() const { return *inside_; }
   /// The inputs it learnt from.
   const std::vector<Range>& ranges() const { return beyond_.ranges(); }

@@ -16,17 +16,17 @@ namespace kintsugi::monitoring {
 struct MetricsQuery {
   static constexpr size_t kMostNames = 20;
   static constexpr double kLongest = 400 * 86400.0;
-  static constexpr double kMostPoints = 2000;  ///< of a series: steps become longer
+  static constexpr double kMostPoints = 2000;  ///< points of a series at most: steps become longer instead
   static constexpr double kUsualPoints = 300;
 
   std::string server;              ///< empty: all
   std::vector<std::string> names;  ///< empty: which servers and metrics there are
-  double since_s = 3600;           ///< so far back
+  double since_s = 3600;           ///< how far back the answer goes
   double step_s = 0;               ///< 0: as long as there are kUsualPoints
 
   /// kInvalidArgument: names the parameter.
   static Result<MetricsQuery> parse(std::string_view query);
-  /// In seconds, and not below the time between two rows.
+  /// The seconds between two points, at least those between two rows.
   double step(double period_s) const;
 };
 

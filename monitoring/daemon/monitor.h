@@ -38,7 +38,8 @@ struct MonitorOptions {
   std::string trace_collector;
   double trace_share = 0.01;  ///< share of all traces that is sent
   TraceRecorder* recorder = nullptr;
-  const Foresight* foresight = nullptr;  ///< what it foretells becomes alarms; null: nothing
+  /// Source of forecasts that become alarms; null: nothing is forecast.
+  const Foresight* foresight = nullptr;
 };
 
 /// Nobody depends on it: when it dies, processes keep looking for another one, and the metaserver answers in its place

@@ -18,7 +18,6 @@ namespace kintsugi::monitoring {
 
 class ReportIntake {
  public:
-  static constexpr size_t kMaxReportBytes = model::ViewLimits::kReportBytes;
   /// What a process may send: so much at once, and so much a second from then on.
   static constexpr double kBurstBytes = 4.0 * (1 << 20), kBytesPerSecond = 64.0 * 1024;
   static constexpr double kBurstReports = 20, kReportsPerSecond = 4;

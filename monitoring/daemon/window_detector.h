@@ -42,7 +42,7 @@ class WindowDetector final : public Detector {
       double score = 0;
       TimePoint ended{};
     };
-    Scored last, before;     ///< its latest window, and the one before
+    Scored last, before;     ///< the latest window, and the one before
     TimePoint began{};       ///< start of the current run of odd windows
     size_t odd_windows = 0;  ///< length of that run in windows
     double total_score = 0;  ///< sum of their scores

@@ -14,7 +14,7 @@ namespace kintsugi::gray {
 
 struct ClockSettings {
   Duration differs = std::chrono::minutes(1), agrees = std::chrono::seconds(30);
-  size_t reports = 3;  ///< in so many reports in a row: one may have been on its way for long
+  size_t reports = 3;  ///< reports in a row that must say so: one may have been on its way for long
   Duration settles = std::chrono::seconds(3);  ///< processes of a machine report it one after the other
   size_t processes = 3;                        ///< among fewer nobody knows whose clock is wrong
 };
@@ -24,8 +24,8 @@ struct WallClock {
   std::string machine;  ///< tells machines apart
   std::string host;     ///< name of the machine for people
   uint64_t jumps = 0;   ///< total
-  Duration jumped{};    ///< their sum
-  Duration ahead{};     ///< of the monitor's wall clock
+  Duration jumped{};    ///< sum of the jumps
+  Duration ahead{};     ///< how far its wall clock is ahead of the monitor's
   TimePoint at{};       ///< when this was reported
 };
 

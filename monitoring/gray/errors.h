@@ -15,11 +15,11 @@ namespace kintsugi::gray {
 
 struct ErrorSettings {
   Duration over = std::chrono::seconds(30);  ///< answers of so much time count
-  uint64_t answers = 10;                     ///< of fewer nothing is said
+  uint64_t answers = 10;                     ///< answers below which nothing is said
   double raise = 0.5, clear = 0.2;           ///< shares of the answers
-  size_t peers = 2;  ///< so many others have given `peer_answers` answers of the kind,
+  size_t peers = 2;  ///< peers that must have given `peer_answers` answers of the kind,
   uint64_t peer_answers = 5;
-  double of_peers = 0.1;  ///< and half of them have no larger share of errors
+  double of_peers = 0.1;  ///< half of the peers have no more than this part of its share of errors
   /// Good answers of the kind that end an alarm: within `over`, or since the last error. Whoever errs every other time
   /// gives so many in a row once in 32 times.
   uint64_t good = 5;
@@ -55,7 +55,7 @@ class ErrorWatch {
     TimePoint asked{};         ///< the last time that answers were told
     bool errs = false;
     TimePoint since{};
-    double erred_share = 0;  ///< of `erred_answers`, when there was enough to judge by
+    double erred_share = 0;  ///< share of errors among `erred_answers`, when there was enough to judge by
     uint64_t erred_answers = 0;
 
     uint64_t good() const { return last.all - last.faulty; }

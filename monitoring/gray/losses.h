@@ -18,11 +18,11 @@ namespace kintsugi::gray {
 struct LossSettings {
   Duration over = std::chrono::seconds(40);  ///< segments of so much time count
   double raise = 0.003, clear = 0.001;       ///< shares of the segments that are lost
-  uint64_t segments = 500;                   ///< of fewer nothing is said
-  uint64_t lost = 5;                         ///< so many must be lost,
-  size_t times = 4;       ///< at so many times within a minute: a queue that was full once loses many at once
+  uint64_t segments = 500;                   ///< segments below which nothing is said
+  uint64_t lost = 5;                         ///< segments that must be lost,
+  size_t times = 4;       ///< in so many moments of a minute: a queue that was full once loses many at once
   size_t peers = 3;       ///< the same machine exchanges enough with so many other servers,
-  double of_peers = 0.2;  ///< and half of them lose no more than this part of it
+  double of_peers = 0.2;  ///< half of the peers lose no more than this part of what the link loses
 };
 
 /// What a process sent to one end.

@@ -17,15 +17,15 @@ struct PauseSettings {
   Duration least = std::chrono::seconds(8);  ///< nothing is said of less
   double raise = 0.3, clear = 0.15;          ///< shares of the time
   size_t times = 3;                          ///< one long stop is none that comes again and again
-  double crowd = 0.5;  ///< when so many of the processes of a machine pause, it is the machine
+  double crowd = 0.5;  ///< share of a machine's processes that must pause for the machine to be named
 };
 
 struct Pausing {
   Party who;
   std::string machine;
   uint64_t stood_still_ns = 0;  ///< total
-  double delayed =
-      0;  ///< share of the last `over` in which it waited for a processor: so much explains why it is late
+  /// Share of the last `over` in which it waited for a processor: so much explains why it is late.
+  double delayed = 0;
   TimePoint at{};  ///< when this was reported
 };
 

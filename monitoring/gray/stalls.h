@@ -54,7 +54,7 @@ class StallWatch {
     RecentGrowth growth;
     /// Stalls that came together with some of another server of the machine, and not by chance.
     size_t shared = 0;
-    Alarm own;  ///< of the other ones
+    Alarm own;  ///< the other stalls of the server
   };
   using Key = std::pair<uint64_t, std::string>;  ///< process, name of the disk
 
@@ -69,7 +69,7 @@ class StallWatch {
   };
   /// Sets `shared` and the times of `own`.
   void tell_apart(TimePoint now);
-  /// Likewise of one of them, on whose machine these stalls were.
+  /// Does so for one of them, on whose machine these stalls were.
   void tell_apart(Known& one, uint64_t process, const std::vector<Moment>& stalls, TimePoint now) const;
   /// How often so many or more of its stalls would come together with those of others that stall whenever they like.
   double chance(const Known& one, uint64_t process, const std::vector<Moment>& stalls) const;
@@ -80,7 +80,7 @@ class StallWatch {
 
   StallSettings settings_;
   std::map<Key, Known> known_;
-  std::map<std::string, Machine> machines_;  ///< with stalls that servers of it had together
+  std::map<std::string, Machine> machines_;  ///< machines whose servers had stalls together
 };
 
 }  // namespace kintsugi::gray

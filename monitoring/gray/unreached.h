@@ -18,12 +18,12 @@ namespace kintsugi::gray {
 struct UnreachedSettings {
   Duration over = std::chrono::seconds(40);  ///< checks of so much time count
   uint64_t failed = 3;                       ///< checks that must have failed,
-  size_t callers = 2;                        ///< of so many callers,
-  double share = 0.6;                        ///< and so many of all, and of those of the time `lately`
+  size_t callers = 2;                        ///< callers whose checks must have failed,
+  double share = 0.6;  ///< and their share of all callers, and of those of the time `lately`
   Duration lately = std::chrono::seconds(10);
-  uint64_t well = 3;  ///< with so many checks lately, all of which it answered, it is reached again
+  uint64_t well = 3;  ///< checks in `lately`, all answered, after which it counts as reached again
   double clear = 0.3;
-  size_t sure_callers = 3;  ///< with so many, and share_sure of all failed, it is certain
+  size_t sure_callers = 3;  ///< callers that make it certain, if share_sure of all failed
   double share_sure = 0.85;
   size_t commands = 2;  ///< commands that gave up, with `clear` of the checks failed, or where nobody checks
   Duration lasts = std::chrono::seconds(4);  ///< a check at most: two answers of two seconds each
@@ -33,7 +33,7 @@ struct UnreachedSettings {
 struct Checks {
   uint64_t process = 0;  ///< the caller
   std::string caller;
-  std::vector<proto::SightCheck> latest;  ///< in order; those that were told before count once
+  std::vector<proto::SightCheck> latest;  ///< checks in order; what was told before counts once
   TimePoint at{};                         ///< when this was reported
 };
 
@@ -62,7 +62,7 @@ class UnreachedWatch {
 
   /// Before the look() of the round in which it was heard.
   void hear(Attempt attempt, TimePoint now);
-  /// Of all processes that report, once a second. `peers`: by address; of others everything counts.
+  /// Takes in what all processes report, once a second. `peers` by address; for others everything counts.
   void look(const std::vector<Checks>& checks, const std::map<std::string, Reachable>& peers, TimePoint now);
   /// An UNREACHED verdict for each address that is not reached, which stands in `server`: it is for the caller to name
   /// it, and to know whether it runs at all.
@@ -82,28 +82,28 @@ class UnreachedWatch {
     uint64_t checks = 0, failed = 0, unconnected = 0;
     uint64_t checks_lately = 0, failed_lately = 0;
     std::set<std::string> callers;   ///< whose checks failed
-    std::set<std::string> commands;  ///< that gave up
+    std::set<std::string> commands;  ///< commands that gave up
     double share() const {
       return checks == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(checks);
     }
   };
   struct Told {
-    uint64_t number = 0;  ///< of the latest check that was taken in
-    TimePoint at{};       ///< when the caller reported last
+    uint64_t number = 0;  ///< number of the latest check that was taken in
+    TimePoint at{};       ///< time of the caller's latest report
   };
   void take(const std::vector<Checks>& checks, TimePoint now);
   void forget(const std::map<std::string, Reachable>& peers, TimePoint now);
   /// Callers that did not reach most of those whom they asked: it may be their own network.
   std::set<uint64_t> cut_off_callers() const;
-  /// By address, without what these callers found.
+  /// Sums up the evidence on each address, without what these callers found.
   std::map<std::string, Alarm> sum(const std::set<uint64_t>& without, TimePoint now) const;
   bool is_alarm(const Alarm& alarm, bool before) const;
 
   UnreachedSettings settings_;
-  std::map<uint64_t, Told> told_;           ///< by caller
-  std::map<std::string, TimePoint> there_;  ///< by address: since when the peer has been there
-  size_t attempts_ = 0;                     ///< how many of events_ are by commands
-  std::deque<Event> events_;                ///< of the last `over`, the oldest first
+  std::map<uint64_t, Told> told_;           ///< key: caller
+  std::map<std::string, TimePoint> there_;  ///< time since which the peer at an address has been there
+  size_t attempts_ = 0;                     ///< number of events_ that are attempts of commands
+  std::deque<Event> events_;                ///< events of the last `over`, the oldest first
   std::map<std::string, Alarm> alarms_;
 };
 

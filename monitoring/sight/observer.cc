@@ -25,7 +25,7 @@ constexpr Duration kStoodStill = 300ms;
 constexpr Duration kStalled = 1s;  ///< an event loop that does not respond for so long is stuck
 constexpr Duration kShortest = 200ms, kLongest = 1min;
 constexpr size_t kMostStack = 32;
-constexpr size_t kMostLinks = 64;  ///< of one report
+constexpr size_t kMostLinks = 64;  ///< links that one report names at most
 
 }  // namespace
 
@@ -135,7 +135,8 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   WallJumps wall_jumps;                  ///< used by the observer's thread only
   const uint64_t pid_namespace = sight::pid_namespace();
   const std::string own_build_id = build_id();
-  Duration stood_still{};   ///< in total, as proto::SightSystem has it; the observer's thread only
+  /// Time that the process stood still in total (proto::SightSystem); only the observer's thread uses it.
+  Duration stood_still{};
   int64_t sampled_for = 0;  ///< the unanswered check for which a stack was taken
   StackSample sample;
   std::thread thread;

@@ -14,7 +14,7 @@ namespace kintsugi::similarity {
 
 struct ComplaintSettings {
   Duration remembered = std::chrono::seconds(30);  ///< an alarm lasts this long after the last complaint
-  uint64_t likely = 3;   ///< so many complaints are more than one block that rotted on a disk
+  uint64_t likely = 3;   ///< number of complaints that are more than one block that rotted on a disk
   size_t most = 16'384;  ///< pairs of processes that are remembered
   Duration forgotten = std::chrono::minutes(10);  ///< a pair that was not reported for so long is forgotten
 };

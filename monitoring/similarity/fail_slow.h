@@ -101,8 +101,8 @@ class FailSlow {
     size_t slow = 0, known = 0;  ///< known: for long enough to be judged
   };
   struct LinksByEnd {
-    std::map<std::string, Links> into;  ///< by the address of who is called
-    std::map<uint64_t, Links> out_of;   ///< by the process of the caller
+    std::map<std::string, Links> into;  ///< key: address of who is called
+    std::map<uint64_t, Links> out_of;   ///< key: process of the caller
   };
   void take(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now,
             bool skipped);
@@ -112,7 +112,7 @@ class FailSlow {
   void clear(Device& device, TimePoint now);
   proto::Verdict verdict(const Device& device, TimePoint now) const;
   LinksByEnd links_by_end() const;
-  /// Of the server at the address. `known`: links into it that are known for long enough to be judged.
+  /// The verdict on the server at the address. `known`: links into it that are known for long enough to be judged.
   proto::Verdict verdict_of_server(const std::string& address, const std::vector<const Device*>& links,
                                    size_t known, TimePoint now) const;
 

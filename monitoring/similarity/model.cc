@@ -73,12 +73,6 @@ std::vector<uint64_t> Model::states() const {
   return out;
 }
 
-Model Model::merged_with(const Model& other) const {
-  std::vector<Edge> all = edges_;
-  all.insert(all.end(), other.edges_.begin(), other.edges_.end());
-  return Model(std::move(all));
-}
-
 Model model_of(std::span<const proto::SightEdge* const> edges,
                const std::unordered_map<uint32_t, uint64_t>& state_of) {
   std::vector<Edge> out;

@@ -52,7 +52,6 @@ class Model {
   double count() const { return count_; }
   /// The numbers of all states, ascending.
   std::vector<uint64_t> states() const;
-  Model merged_with(const Model& other) const;
 
  private:
   std::vector<Edge> edges_;

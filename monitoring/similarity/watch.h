@@ -19,7 +19,7 @@ struct WatchSettings {
   Form form = Form::kOurs;
   double least_transitions = 100;  ///< transitions of a worker in a window; with fewer it is not judged
   size_t references = 60;          ///< windows of a worker without an alarm that are remembered
-  size_t like_load = 8;            ///< how many of them, with the most similar load, it is compared with
+  size_t like_load = 8;            ///< number of peers, with the most similar load, that it is compared with
   size_t least_references = 4;
   size_t least_peers = 2;  ///< other workers of the role; with fewer only its own past counts
   /// A difference is odd when it exceeds its usual value by so many robust deviations.

@@ -10,7 +10,7 @@ namespace kintsugi::repair_manager {
 
 /// Some rows of the file's stripes.
 struct CompactionWindow {
-  std::vector<client::LocatedExtent> extents;  ///< in file order, clipped to the window
+  std::vector<client::LocatedExtent> extents;  ///< extents in file order, clipped to the window
 
   uint64_t begin() const { return extents.front().offset; }
   uint64_t end() const { return extents.back().end(); }

@@ -30,23 +30,23 @@ class CompactionHost {
 
 struct CompactionCounts {
   size_t waiting = 0;   ///< files, with the one that is looked at
-  uint64_t files = 0;   ///< gone through to the end
-  uint64_t failed = 0;  ///< given up
-  uint64_t bytes = 0;   ///< written anew
+  uint64_t files = 0;   ///< files that were gone through to the end
+  uint64_t failed = 0;  ///< files whose compaction was given up
+  uint64_t bytes = 0;   ///< bytes that were written anew
   uint64_t lost = 0;    ///< windows whose new place came too late: somebody else changed the file
 };
 
-/// One file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver takes the new
-/// extents only if the file still has exactly those that were read: whoever writes meanwhile wins. It takes no lease, so neither
-/// times nor what clients know of the file change. Between two windows it rests; repairs go first.
+/// Compacts one file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver
+/// takes the new extents only if the file still has exactly those that were read: whoever writes meanwhile wins. It takes
+/// no lease, so neither times nor what clients know of the file change. Between two windows it rests; repairs go first.
 ///
 /// Keeps nothing durable: what is not done when this process ends is found again by the metaserver.
 /// Memory: one window, and kMemoryBytes of buffers while it works.
 class Compactor {
  public:
   static constexpr size_t kMaxWaiting = 64;  ///< files
-  static constexpr uint64_t kWindowBytes = 6
-                                           << 20;  ///< a window has at most so many, or one row of the policy
+  /// A window has at most so many, or one row of the policy.
+  static constexpr uint64_t kWindowBytes = 6 << 20;
   static constexpr uint64_t kMaxWindowBytes = 64 << 20;  ///< the limit holds also where a row is more
   static constexpr size_t kMaxExtents = 4'096;           ///< the limit for a window
   static constexpr size_t kMemoryBytes = client::kMinMemoryBytes;
@@ -55,7 +55,8 @@ class Compactor {
                             kLongestRest = std::chrono::seconds(2);
   /// A window waits so long for repairs: those that cannot be done must not keep it for ever.
   static constexpr Duration kLongestYield = std::chrono::minutes(1);
-  static constexpr Duration kLook = std::chrono::milliseconds(100);  ///< whether there are repairs still
+  /// Interval at which it looks whether there are repairs still.
+  static constexpr Duration kLook = std::chrono::milliseconds(100);
 
   /// `host` and what `runtime` names outlive it. `options.memory_bytes` is set here.
   Compactor(const runtime::Runtime& runtime, client::Options options, const rpc::Secret& secret,
@@ -69,7 +70,7 @@ class Compactor {
   asio::awaitable<void> stop();
 
   CompactionCounts counts() const;
-  /// Of buffers that were not used since the last call. To be called now and then.
+  /// Gives back the memory of buffers that were not used since the last call. To be called now and then.
   void give_memory_back() { resources_.memory.give_back_idle(); }
 
  private:

@@ -28,9 +28,9 @@ class WorkFeed {
  public:
   /// Between two looks at the events. The metaserver answers when there is one: this only keeps many small answers apart.
   static constexpr Duration kPace = std::chrono::milliseconds(10);
-  static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< after an error
-  static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< joining
-  static constexpr Duration kPageLimit = std::chrono::seconds(10);    ///< anything else
+  static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< pause after an error
+  static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< time limit of the call that joins
+  static constexpr Duration kPageLimit = std::chrono::seconds(10);    ///< time limit of every other call
   static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 
   /// References outlive it. `manager_id`: random at each start.
@@ -49,7 +49,7 @@ class WorkFeed {
 
   bool joined() const { return epoch_ != 0 && !view_.lease_over(); }
   size_t shards() const { return shards_; }
-  /// That share the work, with this one.
+  /// Repair managers that share the work, with this one.
   size_t managers() const { return managers_; }
 
  private:

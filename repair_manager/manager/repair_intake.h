@@ -34,7 +34,7 @@ class RepairIntake {
 
   bool empty() const { return batches_.empty(); }
   size_t chunks() const { return chunks_; }
-  size_t moves() const;  ///< how many of them are moves
+  size_t moves() const;  ///< number of entries that are moves
 
   /// The stripes of the next `most` chunks, in order, but for those that are to be forgotten.
   void for_each_next(size_t most, const std::function<void(StripeId)>& visit) const;

@@ -70,7 +70,7 @@ uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per
 
 struct Estimate {
   double seconds = 0;
-  double first_slice_seconds = 0;  ///< until the root has the first slice, or a part of it
+  double first_slice_seconds = 0;  ///< time until the root has the first slice, or a part of it
 };
 
 /// How sums go over trees.

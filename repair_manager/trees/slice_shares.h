@@ -25,7 +25,7 @@ struct SliceShares {
   uint32_t period = 1;
   double rate = 0;              ///< rate that the uplinks allow
   std::vector<uint32_t> units;  ///< index: helper; positions of the period that it carries
-  std::vector<Group> groups;    ///< their masks are disjoint and together cover the period
+  std::vector<Group> groups;    ///< groups with disjoint masks that together cover the period
 
   double share(size_t helper) const { return static_cast<double>(units[helper]) / period; }
 };

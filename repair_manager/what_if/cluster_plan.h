@@ -33,19 +33,21 @@ namespace kintsugi::what_if {
 
 struct ClusterShape {
   uint32_t servers = 0;
-  uint32_t disks = 1;  ///< of each server
+  uint32_t disks = 1;  ///< number of disks of each server
   double disk_bytes = 0;
   erasure::Policy policy;
   uint32_t racks = 0;           ///< 0: nothing is said of racks
   double link_rate = 10e9 / 8;  ///< bytes/s of each server, each way
   double disk_rate = 150e6;     ///< bytes/s that a disk reads or writes
   double chunk_bytes = 64 << 20;
-  double full = 0.8;                       ///< share of the disks' bytes that is used
-  double disk_failures = 0.015;            ///< a year and disk
-  double server_failures = 0.01;           ///< a year and server: it is gone for good, with its disks
-  double detection_seconds = 10;           ///< the metaserver's setting dead_after
-  double delay_seconds = 15 * 60;          ///< its repair.delay, for stripes that can still lose two chunks
-  double replacement_seconds = 24 * 3600;  ///< until a new server or disk is there, where repairs wait for it
+  double full = 0.8;              ///< share of the disks' bytes that is used
+  double disk_failures = 0.015;   ///< a year and disk
+  double server_failures = 0.01;  ///< a year and server: it is gone for good, with its disks
+  double detection_seconds = 10;  ///< the metaserver's setting dead_after
+  /// The cluster's repair.delay, for stripes that can still lose two chunks.
+  double delay_seconds = 15 * 60;
+  /// Time until a new server or disk is there, where repairs have to wait for one.
+  double replacement_seconds = 24 * 3600;
 };
 
 /// Disks and servers that are lost at once, all on different servers.
@@ -57,7 +59,7 @@ enum class Limit { kLinks, kDisks, kReceivers, kOneChunk };
 std::string_view limit_name(Limit limit);  ///< "links", "disks", "receivers", "one chunk"
 
 struct RepairTime {
-  double seconds = 0;  ///< from the first to the last byte; waiting is not in it
+  double seconds = 0;  ///< time from the first byte to the last one, without waiting
   Limit limit = Limit::kLinks;
   bool waits_for_replacement = false;
 };
@@ -69,14 +71,14 @@ struct Plan {
   std::optional<double> usable_bytes_without_a_server;
   uint32_t disks_survived = 0;             ///< lost at once, wherever; as many servers are survived
   std::optional<uint32_t> racks_survived;  ///< nothing: nothing is said of racks
-  std::vector<double>
-      survived_share;      ///< [j]: of all sets of j chunks, those whose loss is survived; to k + m
+  /// [j]: of all sets of j chunks, those whose loss is survived; to k + m.
+  std::vector<double> survived_share;
   double chunks_read = 0;  ///< for one lost chunk: r
   double lost_disk_bytes = 0, lost_server_bytes = 0, lost_rack_bytes = 0;
   RepairTime disk, server;
   std::optional<RepairTime> rack;  ///< nothing: nothing is said of racks, or a lost one is not survived
   double losses_a_year = 0;        ///< expected number of times that data is lost: durability.h
-  double loss_probability = 0;     ///< of at least one such time within a year
+  double loss_probability = 0;     ///< probability of at least one such time within a year
 };
 
 /// kInvalidArgument with one sentence when the shape makes no sense, or is too small for its policy.

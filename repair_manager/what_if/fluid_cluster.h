@@ -36,9 +36,10 @@ struct FluidState {
   std::vector<repair_manager::ServerView> servers;
   /// Ids are 1, 2, 3, ... in this order. Chunks on servers that are not alive are not available.
   std::vector<repair_manager::StripeView> stripes;
-  repair_manager::LinkModel link;  ///< its rate is that of servers whose rate is not known, while no other is
-  double rack_rate = 0;            ///< bytes/s between a rack and the others, each way; 0: no limit
-  double repairs_each = 1;         ///< so many repairs that would follow one another are simulated as one
+  /// Links; servers whose rate nobody knows have the rate that stands here.
+  repair_manager::LinkModel link;
+  double rack_rate = 0;     ///< bytes/s between a rack and the others, each way; 0: no limit
+  double repairs_each = 1;  ///< number of repairs, one after the other, that are simulated as one
 
   bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};

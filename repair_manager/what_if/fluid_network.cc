@@ -114,7 +114,6 @@ void FluidNetwork::remove(Slot slot) {
 
 void FluidNetwork::compute_rates() {
   const TimePoint began = settings_.stopwatch ? settings_.stopwatch->now() : TimePoint{};
-  ++computations_;
   for (const Slot slot : begun_)
     flows_[slot].rate = kNever;
   double level = refill_from_;

@@ -54,7 +54,6 @@ class FluidNetwork {
 
   size_t flows() const { return order_.size(); }
   double seconds_spent() const { return seconds_spent_; }  ///< real time spent on rates
-  uint64_t computations() const { return computations_; }  ///< how often rates were computed
   uint64_t share_visits() const { return share_visits_; }  ///< shares of the flows that were filled anew
 
  private:
@@ -112,7 +111,7 @@ class FluidNetwork {
   TimePoint due_ = TimePoint::max();
   runtime::TimerId timer_{};
   double seconds_spent_ = 0;
-  uint64_t computations_ = 0, share_visits_ = 0;
+  uint64_t share_visits_ = 0;
 };
 
 }  // namespace kintsugi::what_if

@@ -49,15 +49,16 @@ std::string_view method_name(Method method);  ///< "exact", "sampled", "closed f
 
 /// Stripes that are left with the same number of chunks that they may still lose.
 struct Endangered {
-  uint32_t spare = 0;                   ///< 0: one more loss, and data is lost
-  double stripes = 0;                   ///< right after the loss
-  std::optional<double> until_seconds;  ///< then none of them is left with so few; nothing: some chunks wait
+  uint32_t spare = 0;  ///< 0: one more loss, and data is lost
+  double stripes = 0;  ///< right after the loss
+  /// Time after which no stripe has so few spare chunks; nothing: some chunks wait.
+  std::optional<double> until_seconds;
 };
 
 struct BusyLink {
-  std::string name;  ///< of the server or the rack
+  std::string name;  ///< name of the server or the rack
   bool rack = false, up = false;
-  double bytes = 0;  ///< that repairs move over it
+  double bytes = 0;  ///< bytes that repairs move over the link
   double busy = 0;   ///< share of its rate that they take from the first repair's begin to the last one's end
 };
 
@@ -66,15 +67,15 @@ struct Forecast {
   Method method = Method::kExact;
   double repairs_each = 1;  ///< repairs for which a simulated one stands
   double error = 0;         ///< expected largest error of the times by sampling or closed form, as a share
-  double stripes = 0;       ///< that lack chunks
-  double chunks = 0, bytes = 0;  ///< that are lost
-  double lost_stripes = 0;       ///< that lack too many chunks: their data is lost
+  double stripes = 0;       ///< stripes that lack chunks
+  double chunks = 0, bytes = 0;  ///< lost chunks, and their bytes
+  double lost_stripes = 0;       ///< stripes that lack too many chunks: their data is lost
   double begins_seconds = 0;     ///< the first repair begins
   /// Half, 90 % and all of the bytes that can be rebuilt are. Nothing: there is nothing to rebuild, or no room for it.
   std::optional<double> half_seconds, most_seconds, all_seconds;
-  double waiting_chunks = 0;           ///< that no server can take; times leave them out
+  double waiting_chunks = 0;           ///< chunks that no server can take; times leave them out
   std::vector<Endangered> endangered;  ///< those with the fewest spare chunks first
-  std::vector<BusyLink> busiest;       ///< at most kBusiestLinks
+  std::vector<BusyLink> busiest;       ///< the links that carry most, at most kBusiestLinks
   uint64_t simulated = 0;              ///< repairs
 };
 inline constexpr size_t kBusiestLinks = 10;

@@ -12,7 +12,7 @@
 namespace kintsugi::what_if {
 
 struct LinkUse {
-  uint32_t link = 0;  ///< as FluidCluster numbers them
+  uint32_t link = 0;  ///< number that FluidCluster gives to the link
   double bytes = 0, busy = 0;
 };
 
@@ -20,7 +20,7 @@ struct LinkUse {
 struct SimulatedLoss {
   double chunks = 0, stripes = 0, lost_stripes = 0;
   double waiting_chunks = 0;  ///< could be rebuilt and were not: there is no server for them
-  double bytes = 0;           ///< of the chunks that could be rebuilt
+  double bytes = 0;           ///< bytes of the chunks that could be rebuilt
   size_t simulated = 0;       ///< repairs
   double begins_seconds = 0;
   std::optional<double> half_seconds, most_seconds, all_seconds;

@@ -60,7 +60,7 @@ class DeepCheck final : private CheckRound::Observer {
   void tell_progress();
 
   Resources& resources_;
-  Context context_;  ///< while it runs, its own region's
+  Context context_;  ///< context of its own region while it runs
   const std::string path_;
   const DeepCheckOptions options_;
   DeepCheckProgress progress_;

@@ -47,7 +47,7 @@ class DirtyRanges {
   const std::map<uint64_t, DirtyPiece>& pieces() const { return pieces_; }
 
  private:
-  std::map<uint64_t, DirtyPiece> pieces_;  ///< by offset
+  std::map<uint64_t, DirtyPiece> pieces_;  ///< key: offset
   uint64_t bytes_ = 0;
 };
 

@@ -26,7 +26,7 @@ class PackedSource : public Source {
 
  private:
   struct Piece {
-    uint64_t begin = 0;  ///< in the packed bytes
+    uint64_t begin = 0;  ///< offset in the packed bytes
     std::span<const std::byte> bytes;
   };
   std::vector<Piece> pieces_;

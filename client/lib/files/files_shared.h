@@ -78,9 +78,10 @@ struct FilesShared {
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
-  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< with the inode (DirtySince)
-  size_t waiting_for_room = 0;                           ///< writers
-  runtime::Event room;                                   ///< buffers came free
+  /// Times since which files are dirty, each with its inode (DirtySince).
+  std::set<std::pair<TimePoint, uint64_t>> dirty_since;
+  size_t waiting_for_room = 0;  ///< writers
+  runtime::Event room;          ///< buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
   runtime::TaskGroup ticker;

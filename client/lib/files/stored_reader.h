@@ -40,7 +40,6 @@ class StoredReader {
   void forget(uint64_t begin, uint64_t end);
   /// Drops what was read ahead and not asked for since `before`.
   void drop_idle(TimePoint before);
-  bool has_read_ahead() const { return !units_.empty(); }
 
  private:
   /// A range that is read ahead, or was.

@@ -39,7 +39,7 @@ class HeldInodes {
   void told_all() { telling_all_ = false; }
 
  private:
-  std::map<uint64_t, uint64_t> holds_;            ///< by inode: how often it is held
+  std::map<uint64_t, uint64_t> holds_;            ///< how often each inode is held
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
   bool telling_all_ = false;
   uint64_t tellings_ = 0;

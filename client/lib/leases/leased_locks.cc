@@ -3,7 +3,7 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr Duration kPause = 200ms;  ///< before the metaserver is told once more
+constexpr Duration kPause = 200ms;  ///< pause before the metaserver is told once more
 constexpr Duration kForEver = std::chrono::hours(24 * 365);
 
 bool takes(const proto::LockRequest& request) {

@@ -28,7 +28,7 @@ class LeasedNames : private NameChangesHearer {
   static constexpr size_t kMaxLinked = 10'000;  ///< inodes with another name that are remembered
 
   struct Options {
-    bool lease_directories = false;  ///< else there are none
+    bool lease_directories = false;  ///< whether leases of directories are asked for at all
     size_t max_names = 0;            ///< over all directories; about so many are known
   };
 
@@ -115,7 +115,7 @@ class LeasedNames : private NameChangesHearer {
   /// Inodes that a process before this one had made, and whose name it had removed, by tag.
   std::unordered_map<uint64_t, uint64_t> made_before_, unlinked_before_;
   std::unordered_set<uint64_t> linked_;  ///< inodes that were given another name; bounded
-  bool may_be_linked_ = false;           ///< there were more of them than are remembered
+  bool may_be_linked_ = false;           ///< more inodes were linked than are remembered
   size_t names_ = 0;
 };
 

@@ -31,7 +31,7 @@ class NameLog {
  private:
   struct Kept {
     proto::NameChange change;
-    size_t bytes = 0;  ///< in the region
+    size_t bytes = 0;  ///< length of the entry in the region
   };
   /// One word, so that a process that dies leaves the old bounds or the new ones.
   void set_bounds(uint64_t begin, uint64_t end);

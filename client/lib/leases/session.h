@@ -26,7 +26,7 @@ namespace kintsugi::client {
 class Session {
  public:
   static constexpr Duration kKeepInterval = std::chrono::seconds(5);
-  static constexpr size_t kMaxInodesAtOnce = 10'000;  ///< in one call
+  static constexpr size_t kMaxInodesAtOnce = 10'000;  ///< inodes in one call at most
 
   /// `user` outlives it, and is asked from start() on. `journal` as ChangeNumbers has it, `own_locks` as OwnLocks;
   /// both outlive it.

@@ -73,7 +73,7 @@ class UnsentNames {
   runtime::TaskGroup& tasks_;
   NameChangesHearer* hearer_ = nullptr;
   NameLog log_;
-  std::unordered_map<uint64_t, size_t> changes_of_;  ///< in the log, by inode
+  std::unordered_map<uint64_t, size_t> changes_of_;  ///< how many changes of each inode are in the log
   std::optional<TimePoint> waits_since_;
   bool sending_ = false, in_background_ = false;
   uint64_t appended_ = 0, dropped_ = 0;  ///< changes, ever

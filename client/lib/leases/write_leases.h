@@ -76,10 +76,10 @@ class WriteLeases {
  private:
   std::set<uint64_t> leases_;
   struct Ending {
-    bool had;         ///< this session was known to have it
+    bool had;         ///< whether the metaserver knew that this session had it
     uint64_t number;  ///< see end()
   };
-  std::map<uint64_t, Ending> ending_;  ///< given back soon
+  std::map<uint64_t, Ending> ending_;  ///< leases that are given back soon
   uint64_t last_end_ = 0;
   std::set<uint64_t> unknown_;  ///< leases of inodes that the metaserver has not heard of
   size_t asking_ = 0;

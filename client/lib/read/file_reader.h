@@ -42,7 +42,7 @@ class FileReader final : private ReadPipeline<RangeRead>::User {
     std::vector<LocatedExtent> extents;
     uint64_t end = 0;         ///< nothing is known from here on
     uint64_t file_bytes = 0;  ///< size of the file
-    int64_t modified_ns = 0;  ///< when its contents changed last
+    int64_t modified_ns = 0;  ///< time at which the contents changed last
   };
 
   using Piece = ReadPipeline<RangeRead>::InFlight;

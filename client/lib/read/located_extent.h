@@ -24,7 +24,7 @@ struct LocatedStripe {
 };
 
 struct LocatedExtent {
-  uint64_t offset = 0;  ///< in the file
+  uint64_t offset = 0;  ///< offset in the file
   uint64_t length = 0;
   std::shared_ptr<const LocatedStripe> stripe;
   uint64_t stripe_offset = 0;

@@ -13,7 +13,7 @@
 namespace kintsugi::client {
 
 struct LostReadOptions {
-  uint64_t offset = 0;  ///< in the chunk
+  uint64_t offset = 0;  ///< offset in the chunk
   uint64_t length = 0;  ///< 0: to its end; a range beyond it ends there
   /// Shape of the tree that computes the range. None: the traditional read, which fetches what the code needs (k
   /// chunks) in parallel and decodes it here.
@@ -55,7 +55,7 @@ class LostChunkRead final : private ReadPipeline<WindowReader>::User {
   erasure::Policy policy_;
   LostRange range_;
   uint64_t next_ = 0;     ///< offset in the chunk up to which the sink has bytes
-  uint64_t planned_ = 0;  ///< and up to which windows were planned
+  uint64_t planned_ = 0;  ///< offset up to which windows were planned
   uint32_t crc_ = 0;      ///< the CRC of the bytes that the sink has
   DegradedReadReport report_;
 };

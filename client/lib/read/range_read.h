@@ -15,7 +15,7 @@ namespace kintsugi::client {
 
 /// Bytes of a file, or a hole.
 struct Stretch {
-  uint64_t offset = 0;  ///< in the file
+  uint64_t offset = 0;  ///< offset in the file
   uint64_t length = 0;
   std::span<const std::byte> bytes;  ///< none of a hole
 
@@ -40,7 +40,7 @@ class RangeRead {
 
   /// Buffers that have to be free for run() to begin; at least 1.
   size_t least_buffers() const { return least_buffers_; }
-  /// With so many run() waits for no more, whatever is lost; unless that is more than there are.
+  /// With so many buffers run() waits for no more, whatever is lost; unless that is more than there are.
   size_t buffers_needed() const { return buffers_needed_; }
   size_t windows() const { return windows_.size(); }
   uint64_t begin() const { return begin_; }
@@ -60,15 +60,15 @@ class RangeRead {
   /// Something that several extents share: a range of one stripe.
   struct Run {
     std::shared_ptr<const LocatedStripe> stripe;
-    uint64_t begin = 0, end = 0;  ///< in the stripe
+    uint64_t begin = 0, end = 0;  ///< the range in the stripe
     size_t first_window = 0, windows = 0;
   };
   struct Part {
     StripeWindow window;  ///< the bytes that are wanted, if the stripe is inline
     std::shared_ptr<const LocatedStripe> stripe;
-    bool small = false;  ///< it lies in one block of one chunk
+    bool small = false;  ///< the range lies in one block of one chunk
     std::unique_ptr<WindowReader> reader;
-    std::vector<std::byte> copied;                  ///< once it does not hold buffers any more
+    std::vector<std::byte> copied;                  ///< copy of the bytes, once the buffers are given back
     std::vector<std::span<const std::byte>> bytes;  ///< wherever they are
     Status status;
   };
@@ -90,12 +90,12 @@ class RangeRead {
   const uint64_t begin_, end_;
   const std::vector<LocatedExtent> extents_;
   std::vector<Run> runs_;
-  std::vector<size_t> run_of_;  ///< by extent
+  std::vector<size_t> run_of_;  ///< index: extent; the run that it belongs to
   std::vector<std::unique_ptr<Part>> windows_;
   std::vector<Part*> small_;
   size_t least_buffers_ = 0, buffers_needed_ = 0;
-  Lease
-      lease_;  ///< the buffers that no part holds; when run() has ended, those of the bytes that were copied
+  /// The buffers that no part holds; when run() has ended, those of the bytes that were copied.
+  Lease lease_;
   runtime::TaskGroup tasks_;
 };
 

@@ -21,7 +21,7 @@ class ReadPipeline {
  public:
   struct InFlight {
     std::unique_ptr<Read> read;
-    std::optional<Status> result;  ///< once it was read
+    std::optional<Status> result;  ///< outcome of the read, once there is one
   };
 
   /// Plans the reads of a pipeline and takes what was read.

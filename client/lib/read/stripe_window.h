@@ -13,8 +13,9 @@
 namespace kintsugi::client {
 
 struct StripeWindow {
-  std::shared_ptr<const proto::Stripe> stripe;  ///< with the addresses and capabilities that reading takes
-  erasure::Policy policy;                       ///< the stripe's
+  /// The stripe, with the addresses and capabilities that reading takes.
+  std::shared_ptr<const proto::Stripe> stripe;
+  erasure::Policy policy;  ///< the stripe's
   Window window;
 
   /// Bytes of the chunk that lie within the window: 0 when it ends before.

@@ -30,7 +30,7 @@ class WindowChunks {
   State state(uint32_t chunk) const { return states_[chunk]; }
   std::vector<uint32_t> in_state(State state) const;
   TimePoint began() const { return began_; }
-  TimePoint last_done() const { return last_done_; }  ///< when the latest chunk came, or began()
+  TimePoint last_done() const { return last_done_; }  ///< time at which the latest chunk came, or began()
 
   // ---- fetching
   /// Starts the wanted chunks whose servers look well.
@@ -85,9 +85,9 @@ class WindowChunks {
   const TimePoint began_;
   TimePoint last_done_;
   size_t counted_out_ = 0;
-  std::vector<State> states_;                         ///< by chunk
-  std::vector<std::shared_ptr<ChunkFetch>> fetches_;  ///< by chunk
-  std::vector<std::vector<runtime::Buffer>> put_;     ///< by chunk
+  std::vector<State> states_;                         ///< index: chunk
+  std::vector<std::shared_ptr<ChunkFetch>> fetches_;  ///< index: chunk
+  std::vector<std::vector<runtime::Buffer>> put_;     ///< index: chunk; buffers that it filled
   std::string failures_;
 };
 

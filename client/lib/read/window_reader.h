@@ -25,9 +25,9 @@ class WindowReader {
 
   WindowReader(Resources& resources, Context context, StripeWindow window, Trees trees = Trees::kAllowed);
 
-  /// For any chunks that it may come to read.
+  /// Buffers for any chunks that it may come to read.
   static size_t buffers_needed(const StripeWindow& window);
-  /// For the wanted chunks, if it may begin with those.
+  /// Buffers for the wanted chunks, if it may begin with those.
   static size_t least_buffers(const StripeWindow& window);
   size_t buffers_needed() const { return buffers_needed_; }
 
@@ -63,9 +63,9 @@ class WindowReader {
   Context context_;
   StripeWindow window_;  ///< widened when whole cells are needed
   const size_t buffers_needed_;
-  Lease lease_;  ///< given back after the buffers of chunks_ and tree_
+  Lease lease_;  ///< share of memory; it is given back after the buffers of chunks_ and tree_
   runtime::Event changed_;
-  std::optional<WindowChunks> chunks_;  ///< since run()
+  std::optional<WindowChunks> chunks_;  ///< the window's chunks, from run() on
   WindowTree tree_;
   bool must_widen_ = false;
   int hedge_rounds_ = 0;

@@ -27,12 +27,12 @@ enum class Reason : uint8_t {
 struct Alarm {
   Reason reason = Reason::kUnlike;
   int64_t t_ns = 0;
-  std::string metric;                    ///< the one that deviates most; empty: kSilent
-  std::vector<std::string> aliases;      ///< metrics that always move with it
-  double deviation = 0;                  ///< of that metric, in deviations of healthy windows
-  double excess = 0;                     ///< distance or error, divided by its threshold
-  std::optional<Trend> trend;            ///< of that metric, without what its load explains; if it is certain
-  std::optional<Exhaustion> exhaustion;  ///< if the metric has a limit, and goes there
+  std::string metric;                ///< the one that deviates most; empty: kSilent
+  std::vector<std::string> aliases;  ///< metrics that always move with it
+  double deviation = 0;              ///< how far that metric is off, in deviations of healthy windows
+  double excess = 0;                 ///< distance or error, divided by its threshold
+  std::optional<Trend> trend;  ///< trend of that metric without what its load explains, if it is certain
+  std::optional<Exhaustion> exhaustion;  ///< what is left, if the metric has a limit and goes there
 };
 
 inline constexpr size_t kSilentRows = 5;
@@ -41,8 +41,8 @@ inline constexpr size_t kAlarmingRows = 3, kLastRows = 5;
 inline constexpr double kHorizonSeconds = 7 * 86400.0;
 
 struct Options {
-  bool forecast_rows =
-      false;  ///< the last kAhead rows of a window are forecast ones: the text's mode F, which alarms more
+  /// The last kAhead rows of a window are forecast ones: the text's mode F, which alarms more.
+  bool forecast_rows = false;
 };
 
 /// One process. REQUIRES for all rows: the columns of the healthy series, in its order.
@@ -75,8 +75,9 @@ class Augury {
   std::vector<std::string> names_;
   std::vector<double> limits_;
   std::shared_ptr<const orion::HealthyWindows> healthy_;
-  std::shared_ptr<const std::vector<ModelSet>> models_;  ///< by live metric
-  std::vector<double> largest_errors_;   ///< by live metric: of forecasts on the healthy trace
+  std::shared_ptr<const std::vector<ModelSet>> models_;  ///< index: live metric
+  /// Index: live metric; largest error of forecasts on the healthy trace.
+  std::vector<double> largest_errors_;
   std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow
   std::deque<int64_t> times_;
   std::deque<bool> above_;  ///< the last kLastRows

@@ -14,14 +14,14 @@ namespace kintsugi::metric_trace {
 /// What is known of a metric in one step of time.
 struct Bin {
   double least = 0, most = 0, sum = 0;
-  uint64_t rows = 0;  ///< of which the others were made; never 0
+  uint64_t rows = 0;  ///< number of rows of which the others were made; never 0
 
   double mean() const { return sum / static_cast<double>(rows); }
 };
 
 struct DigestRequest {
   std::string source;  ///< empty: every source that has such a metric
-  /// By the names of Header::metrics, or of open_metric().
+  /// Names as Header::metrics or open_metric() have them.
   std::vector<std::string> metrics;
   int64_t since_ns = 0, until_ns = 0;  ///< wall time; rows from `since_ns` to before `until_ns` count
   int64_t step_ns = 0;                 ///< longer than 0
@@ -60,7 +60,7 @@ class Digest {
     size_t series = 0;  ///< index into series_
     uint32_t source = 0;
     size_t at = 0;  ///< index into Row::values, or the region's into Header::regions
-    /// Of a region: index of a value that is missing when the regions are. None: it is no region.
+    /// For a region the index of a value that is missing when the regions are. None: it is no region.
     std::optional<size_t> witness;
   };
   struct Last {
@@ -76,8 +76,9 @@ class Digest {
 
   const DigestRequest request_;
   std::vector<DigestedSeries> series_;
-  std::vector<Last> last_;                                       ///< by series: the latest value of a counter
-  std::map<std::pair<std::string, std::string>, size_t> known_;  ///< by source and metric: index into series_
+  std::vector<Last> last_;  ///< index: series; the latest value of a counter
+  /// Key: source and metric; value: index into series_.
+  std::map<std::pair<std::string, std::string>, size_t> known_;
   std::vector<std::pair<std::string, int64_t>> restarts_;
 };
 

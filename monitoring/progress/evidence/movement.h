@@ -21,7 +21,7 @@ class Movement {
 
   /// True when a change was seen after `since`. What had never been told before is no change.
   bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
-  /// For how long the process has begun to serve nothing, as far as it has told; nullopt: it is not known.
+  /// The time since the process last began to serve anything, as far as it has told; nullopt: it is not known.
   std::optional<Duration> idle(uint64_t process, TimePoint now) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;
@@ -42,10 +42,10 @@ class Movement {
       uint64_t begun = 0;
       TimePoint told{};
     };
-    TimePoint seen{};  ///< when it reported for the first time
+    TimePoint seen{};  ///< time of its first report
     std::map<std::string, Role> roles;
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
-    std::optional<TimePoint> grew;        ///< when that was told
+    std::optional<TimePoint> grew;        ///< time of the report that told of the latest growth
     std::deque<Duration> pauses;          ///< the last ones between two growths, oldest first
     std::optional<TimePoint> resumed;     ///< when a growth was told that came after an unusually long pause
 

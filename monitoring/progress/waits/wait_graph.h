@@ -26,9 +26,9 @@ enum class Place : uint8_t {
 
 enum class EdgeKind : uint8_t {
   kFirm,    ///< the waiting vertex cannot continue before the other does
-  kMasked,  ///< it continues without the other: there are enough alternatives
-  kEnded,   ///< it gave up waiting for the other
-  kWeak,    ///< it may wait for the other: the holder of the resource is not known
+  kMasked,  ///< the waiter continues without the other: there are enough alternatives
+  kEnded,   ///< the waiter gave up waiting for the other
+  kWeak,    ///< the waiter may wait for the other: the holder of the resource is not known
 };
 
 struct Vertex {
