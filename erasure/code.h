@@ -105,7 +105,7 @@ class Code {
   /// kInvalidArgument when an index is no chunk of this code or is listed twice; `role` names the list in the message.
   Status check_indices(std::span<const uint32_t> indices, std::string_view role) const;
 
-  /// For get(), which is what to call.
+  /// Only get() calls this; others call get().
   explicit Code(const Policy& policy);
 
  private:

@@ -50,7 +50,7 @@ class RepairPacer {
 
   /// The bytes per second that repairs may move now; 0: all they want.
   double rate(bool up);
-  /// For how long, summed over all that passed, repairs were held up here.
+  /// The time for which repairs were held up here, summed over all that passed.
   Duration waits() const { return sending_.waited() + receiving_.waited(); }
   /// Users are being served.
   bool users() const { return load && load().serving > 0; }

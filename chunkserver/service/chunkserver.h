@@ -83,7 +83,7 @@ class ChunkServer {
   const ServiceCounters& counters() const { return counters_; }
   const LinkRates& link_rates() const { return rates_; }
   const LinkTraffic& traffic() const { return traffic_; }
-  /// For how long, in total, repairs were held up for users or to keep to their rate.
+  /// The total time for which repairs were held up for users or to keep to their rate.
   Duration pacer_waits() const { return pacer_.waits(); }
   size_t connections_in() const { return server_.connections(); }
   size_t connections_out() const { return client_.connections(); }

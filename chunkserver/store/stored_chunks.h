@@ -35,7 +35,7 @@ class StoredChunks {
   /// From here on, what happens on the disk is known here: its failure, damaged records, deleted segments.
   void follow(StoreRoot& root);
 
-  /// For claims and for adding chunks. A chunk that is here leaves it by the functions below only.
+  /// The index, for claims and for adding chunks. A chunk that is there leaves it by the functions below only.
   ChunkIndex& index() { return index_; }
   const ChunkIndex& index() const { return index_; }
   SurplusCopies& surplus() { return surplus_; }

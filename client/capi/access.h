@@ -15,7 +15,7 @@ namespace kintsugi::capi {
 using posix::kMayRead;
 using posix::kMayWrite;
 
-/// By mode and access list. kAccessDenied.
+/// Judges by mode and access list. kAccessDenied.
 asio::awaitable<Status> check_access(Context context, client::InodeCalls& calls, proto::Caller caller,
                                      proto::Attributes attributes, uint32_t wanted);
 

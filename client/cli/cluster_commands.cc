@@ -345,8 +345,8 @@ Status status(Session& session, const Arguments& arguments) {
                 {"servers", std::move(servers)}});
   }
   if (dead > 0)
-    return {Code::kUnavailable,
-            fmt::format("{} of {} daemons are not running", dead, cluster.daemons().size())};
+    return {Code::kUnavailable, fmt::format("{} of {} daemons {} not running", dead, cluster.daemons().size(),
+                                            dead == 1 ? "is" : "are")};
   return listed ? Status{} : listed.error();
 }
 

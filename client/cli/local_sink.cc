@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/broken_pipe.h"
 #include "client/cli/file_work.h"
 #include "common/posix/file_time.h"
 #include "common/runtime/disk.h"
@@ -135,8 +136,10 @@ Status LocalSink::write_now(uint64_t offset, std::span<const std::span<const std
   end_ = std::max(end_, end);
   if (to_file) choose_direct(offset, from);
   auto moved = move_all(to_file ? path_ : "standard output", from, [&](iovec* what, int count, size_t done) {
-    return to_file ? ::pwritev(fd, what, count, static_cast<off_t>(offset + done))
-                   : ::writev(fd, what, count);
+    if (to_file) return ::pwritev(fd, what, count, static_cast<off_t>(offset + done));
+    const ssize_t written = ::writev(fd, what, count);
+    if (written < 0 && errno == EPIPE) end_by_broken_pipe();
+    return written;
   });
   return moved ? Status{} : moved.error();
 }

@@ -81,7 +81,7 @@ Status history(Session& session, BlockingClient& client, const uint32_t& limit) 
     }
   }
   if (session.json) print_json({{"repairs", std::move(records)}});
-  if (!session.json && answer.records().empty()) fmt::print("no repairs so far\n");
+  if (!session.json && answer.records().empty()) fmt::print("no repairs since the repair managers started\n");
   return {};
 }
 

@@ -1,13 +1,16 @@
 #include "client/cli/session.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <vector>
 
 #include <unistd.h>
 
+#include "client/cli/broken_pipe.h"
 #include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/printable.h"
@@ -80,7 +83,10 @@ int Session::run(const Run& work) {
   interruption_.reset();
   client_.reset();
   // Output that did not arrive is a failure of the command, and only this flush tells.
-  if (std::fflush(stdout) != 0) complain(Code::kIoError, "standard output: write error");
+  if (std::fflush(stdout) != 0) {
+    if (errno == EPIPE) end_by_broken_pipe();
+    complain(Code::kIoError, fmt::format("standard output: {}", std::strerror(errno)));
+  }
   return complaints_ > 0 ? 1 : 0;
 }
 

@@ -44,7 +44,7 @@ class ServerHealth {
   /// All servers that the metaserver finds slow now, in place of those before.
   void told_slow(const google::protobuf::RepeatedField<uint64_t>& servers);
   bool slow(ServerId server) const { return slow_.contains(server) && clock_.now() < slow_until_; }
-  /// For a read that could do with another chunk: it fails, lags, or is slow.
+  /// A read that could do with another chunk should take that: the server fails, lags, or is slow.
   bool go_around(ServerId server) const { return avoid(server) || slow(server); }
   /// The servers to avoid, ordered by id.
   std::vector<ServerId> avoided() const;

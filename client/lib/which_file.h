@@ -12,7 +12,7 @@ struct WhichFile {
   std::string path = {};
   uint64_t inode = 0;  ///< 0: the file is named by its path
 
-  /// For people.
+  /// The name that messages show.
   std::string name() const { return inode != 0 ? fmt::format("inode {}", inode) : path; }
 };
 

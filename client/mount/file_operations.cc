@@ -148,7 +148,7 @@ asio::awaitable<Status> FileOperations::release(const Caller& caller, NodeId nod
   for (const LockOwner owner : file->lock_owners)
     if (files_.session().has_locks(node, false, owner))
       (void)co_await locks_.unlock(caller, node, owner, false);
-  // Else others may have changed it since it was opened, which the pages do not show.
+  // Without a lease others may have changed it since it was opened, which the pages do not show.
   if (files_.session().has_lease(node)) (void)pages_.has(file->handle->file().attributes());
   co_return co_await file->handle->close(caller.context);
 }

@@ -42,7 +42,7 @@ class KernelBeliefs {
   void told_changed(const Caller& caller, const proto::Attributes& attributes);
   /// This mount did something that may have changed the attributes of any inode, as the end of a name does.
   void any_may_have_changed() { changed_here_ = clock_.now(); }
-  /// For so long nobody else changes them unheard. Nothing: the metaserver has to be asked.
+  /// The time for which nobody else changes its attributes unheard. Nothing: the metaserver has to be asked.
   Lifetime still_confirmed(NodeId node) const;
   /// The inode was told a moment ago, and had no extended attributes.
   bool is_without_xattrs(NodeId node) const;

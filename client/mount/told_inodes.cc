@@ -8,7 +8,7 @@
 namespace kintsugi::mount {
 namespace {
 
-// Of what is remembered, one in so many are directories that were removed, and what is neither a file nor a directory.
+// One in so many inodes that are remembered are removed directories, or are neither files nor directories.
 constexpr size_t kRemovedShare = 10;
 constexpr size_t kSpecialShare = 2;
 

@@ -41,7 +41,7 @@ Advice advice_on_resource(const Verdict& verdict, const std::string& who) {
   return {who + " gets too little processor or memory", "Move other work away from its machine"};
 }
 
-/// Of a client or mount. One that does not report is in no region.
+/// Advice on a client or mount. One that does not report is in no region.
 Advice advice_on_client(const Verdict& verdict, const std::string& who, const std::string& both) {
   if (verdict.region().empty())
     return {who + " does not answer any more, and keeps what others wait for",

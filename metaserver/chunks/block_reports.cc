@@ -6,7 +6,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
-/// For so long after a metaserver's start, servers are usually still carrying out what the process before it ordered.
+/// After a metaserver's start servers are for so long usually still carrying out what the process before it ordered.
 /// Copies of repairs that take longer are found by the next report, within an hour.
 constexpr Duration kOrdersOutlive = std::chrono::seconds(30);
 

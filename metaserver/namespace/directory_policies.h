@@ -21,7 +21,8 @@ class DirectoryPolicies {
   DirectoryPolicies(const runtime::Clock& clock, std::string fallback)
       : clock_(clock), fallback_(std::move(fallback)) {}
 
-  /// For new files below a directory; an empty policy inherits. REQUIRES: `policy` is empty or a policy's one name.
+  /// Sets the policy of new files below a directory; an empty one inherits.
+  /// REQUIRES: `policy` is empty or a policy's one name.
   Status set(Transaction& transaction, std::string_view path, const std::string& policy);
   /// The code of a file; what new files in a directory get.
   Result<proto::GetPolicyResponse> of(const Reader& reader, std::string_view path) const;

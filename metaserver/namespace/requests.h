@@ -14,7 +14,7 @@ namespace kintsugi::metaserver {
 inline constexpr uint64_t kRequestSlots = 65'536;
 
 bool request_carried_out(const Reader& reader, const proto::Change& change);
-/// In the transaction that carries it out.
+/// To be called in the transaction that carries the request out.
 void note_request(Transaction& transaction, const proto::Change& change);
 
 }  // namespace kintsugi::metaserver

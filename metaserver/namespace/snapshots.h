@@ -96,7 +96,7 @@ class Snapshots {
   Status check_new_name(InodeId directory, std::string_view name) const;
 
   // ---- where something is
-  /// By number, those that are being deleted, too.
+  /// All snapshots by number, those that are being deleted, too.
   const std::map<uint64_t, proto::StoredSnapshot>& all() const { return all_; }
   /// The directories with snapshots at and above one, the nearest first. `complete` becomes false when some above are
   /// not known.

@@ -10,9 +10,9 @@
 namespace kintsugi::metaserver {
 namespace {
 
-/// What a page continues after that ended among saved extents begins so; no path does.
+/// Where the next page begins after one that ended among saved extents starts with this; no path does.
 constexpr char kSavedAfter = '\x01';
-/// And so that which ended among the names of snapshots.
+/// The same for a page that ended among the names of snapshots.
 constexpr char kNamesAfter = '\x02';
 
 std::string describe_available(const erasure::Code& code, size_t available, bool lost) {

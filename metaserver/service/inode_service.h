@@ -55,7 +55,7 @@ class InodeService {
   Status attributes_of(InodeId id, InodeResponse& response) const;
   Status find(const proto::LookupRequest& request, InodeResponse& response) const;
 
-  /// Of files of at most so many bytes whoever opens one is told where they lie.
+  /// Whoever opens a file of at most so many bytes is told at once where they lie.
   static constexpr uint64_t kSmallFile = 256 << 10;
 
   MetaStore& store_;

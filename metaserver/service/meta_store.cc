@@ -9,9 +9,9 @@ namespace kintsugi::metaserver {
 
 namespace {
 
-/// From handing the batch over until it is synced.
+/// The region from handing the batch over until it is synced.
 constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
-/// Until clients have heard that what they were told before has changed.
+/// The region in which an answer waits until clients have heard that what they were told before has changed.
 constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
 
 }  // namespace

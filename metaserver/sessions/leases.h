@@ -29,7 +29,7 @@ class Leases {
  public:
   static constexpr Duration kTakeOver =
       std::chrono::seconds(10);  ///< the silence after a recall that ends a lease
-  /// Of one call that wants inodes: longer than a silent session, or one of before a start, is waited for.
+  /// A call that wants inodes waits so long: longer than for a silent session, or for one from before the start.
   static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;

@@ -223,7 +223,7 @@ asio::awaitable<void> Promises::heard(Hearers hearers) {
   for (const Hearers::Wait& wait : hearers.waits_) {
     while (!stopping_ && clock_.now() < wait.until) {
       const bool is_known = sessions_.known(wait.session);
-      // Of one that is not known, and was never told, nobody knows whether it has ended.
+      // Nobody knows whether a session has ended that is not known and was never told.
       if (believes_nothing(wait.session) || (!is_known && wait.number != kNeverTold)) break;
       const SessionBeliefs* beliefs = beliefs_of(wait.session);
       if (beliefs != nullptr && beliefs->heard >= wait.number) break;

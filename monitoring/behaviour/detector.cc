@@ -12,7 +12,7 @@ namespace {
 
 /// Evidence that is kept of one observation on one server.
 constexpr size_t kOddKept = 20;
-/// And so many others have to be well.
+/// Number of other servers that have to be well.
 constexpr size_t kWellNeeded = 2;
 
 uint64_t key_of(const Module& module) {

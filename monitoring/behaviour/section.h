@@ -64,7 +64,7 @@ class Section {
   /// A section of the same form and penalty, fitted to other samples.
   Section refit(const Samples& samples) const;
 
-  /// In the observation's own unit. REQUIRES: as many inputs as were fitted.
+  /// The prediction in the observation's own unit. REQUIRES: as many inputs as were fitted.
   double predict(std::span<const double> inputs) const;
   /// How much more, relatively, another form expects that fits what was learnt as well: inside, a term that is missing
   /// may be as small as the noise, and outside it is not. 0: no other one expects more.

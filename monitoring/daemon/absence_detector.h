@@ -32,7 +32,7 @@ class AbsenceDetector final : public Detector {
 
   std::optional<proto::Verdict> absent_repair_managers(const model::Snapshot& snapshot) const;
 
-  // In `since_`: no server has these ids.
+  // Keys of `since_` that are no server's id.
   static constexpr uint64_t kMetaserver = 0;
   static constexpr uint64_t kRepairManagers = ~uint64_t{0};
 

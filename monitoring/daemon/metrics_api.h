@@ -26,7 +26,7 @@ struct MetricsQuery {
 
   /// kInvalidArgument: names the parameter.
   static Result<MetricsQuery> parse(std::string_view query);
-  /// In seconds, and not below the time between two rows.
+  /// The seconds between two points, at least those between two rows.
   double step(double period_s) const;
 };
 

@@ -32,7 +32,7 @@ void ClockWatch::look(const std::vector<WallClock>& clocks, TimePoint now) {
   const auto agreeing = static_cast<size_t>(std::ranges::count_if(known_, [&](const auto& one) {
     return std::chrono::abs(one.second.last.ahead - usual) < settings_.agrees;
   }));
-  // Of two halves nobody knows which one is wrong.
+  // Nobody knows which one of two halves is wrong.
   const bool is_known = known_.size() >= settings_.processes && 2 * agreeing > known_.size();
   for (auto& [process, one] : known_) {
     one.off = one.last.ahead - usual;

@@ -69,7 +69,7 @@ class StallWatch {
   };
   /// Sets `shared` and the times of `own`.
   void tell_apart(TimePoint now);
-  /// Likewise of one of them, on whose machine these stalls were.
+  /// Does so for one of them, on whose machine these stalls were.
   void tell_apart(Known& one, uint64_t process, const std::vector<Moment>& stalls, TimePoint now) const;
   /// How often so many or more of its stalls would come together with those of others that stall whenever they like.
   double chance(const Known& one, uint64_t process, const std::vector<Moment>& stalls) const;

@@ -62,7 +62,7 @@ class UnreachedWatch {
 
   /// Before the look() of the round in which it was heard.
   void hear(Attempt attempt, TimePoint now);
-  /// Of all processes that report, once a second. `peers`: by address; of others everything counts.
+  /// Takes in what all processes report, once a second. `peers` by address; for others everything counts.
   void look(const std::vector<Checks>& checks, const std::map<std::string, Reachable>& peers, TimePoint now);
   /// An UNREACHED verdict for each address that is not reached, which stands in `server`: it is for the caller to name
   /// it, and to know whether it runs at all.
@@ -95,7 +95,7 @@ class UnreachedWatch {
   void forget(const std::map<std::string, Reachable>& peers, TimePoint now);
   /// Callers that did not reach most of those whom they asked: it may be their own network.
   std::set<uint64_t> cut_off_callers() const;
-  /// By address, without what these callers found.
+  /// Sums up the evidence on each address, without what these callers found.
   std::map<std::string, Alarm> sum(const std::set<uint64_t>& without, TimePoint now) const;
   bool is_alarm(const Alarm& alarm, bool before) const;
 

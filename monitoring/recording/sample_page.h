@@ -59,7 +59,7 @@ class SamplePage {
 
   /// Empty until read() was ok once.
   const PageNames& names() const { return names_; }
-  /// Of the last read() that was ok. Has as many values as there are names.
+  /// The values of the last read() that was ok: as many as there are names.
   const PageValues& values() const { return values_; }
 
  private:

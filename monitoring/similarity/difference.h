@@ -28,7 +28,7 @@ struct Term {
   bool only_one = false;  ///< only one of the models has it
 };
 
-/// By transition: how much it differs between workers that are well (ν of equation 3.4). What is not in it counts as 1.
+/// How much each transition differs between workers that are well (ν of equation 3.4). One that is missing counts as 1.
 using NoiseWeights = std::map<Transition, double>;
 
 /// What counts as too little to compare, in ours.

@@ -112,7 +112,7 @@ class FailSlow {
   void clear(Device& device, TimePoint now);
   proto::Verdict verdict(const Device& device, TimePoint now) const;
   LinksByEnd links_by_end() const;
-  /// Of the server at the address. `known`: links into it that are known for long enough to be judged.
+  /// The verdict on the server at the address. `known`: links into it that are known for long enough to be judged.
   proto::Verdict verdict_of_server(const std::string& address, const std::vector<const Device*>& links,
                                    size_t known, TimePoint now) const;
 

@@ -28,7 +28,7 @@ class L2Table {
 
  private:
   size_t points_;
-  /// By ratio, whose logarithms are equidistant, then by distance.
+  /// The distances, ordered by ratio (whose logarithms are equidistant), then by distance.
   std::vector<float> values_;
 };
 

@@ -36,9 +36,9 @@ struct CompactionCounts {
   uint64_t lost = 0;    ///< windows whose new place came too late: somebody else changed the file
 };
 
-/// One file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver takes the new
-/// extents only if the file still has exactly those that were read: whoever writes meanwhile wins. It takes no lease, so neither
-/// times nor what clients know of the file change. Between two windows it rests; repairs go first.
+/// Compacts one file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver
+/// takes the new extents only if the file still has exactly those that were read: whoever writes meanwhile wins. It takes
+/// no lease, so neither times nor what clients know of the file change. Between two windows it rests; repairs go first.
 ///
 /// Keeps nothing durable: what is not done when this process ends is found again by the metaserver.
 /// Memory: one window, and kMemoryBytes of buffers while it works.
@@ -70,7 +70,7 @@ class Compactor {
   asio::awaitable<void> stop();
 
   CompactionCounts counts() const;
-  /// Of buffers that were not used since the last call. To be called now and then.
+  /// Gives back the memory of buffers that were not used since the last call. To be called now and then.
   void give_memory_back() { resources_.memory.give_back_idle(); }
 
  private:

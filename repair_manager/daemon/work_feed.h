@@ -49,7 +49,7 @@ class WorkFeed {
 
   bool joined() const { return epoch_ != 0 && !view_.lease_over(); }
   size_t shards() const { return shards_; }
-  /// That share the work, with this one.
+  /// Repair managers that share the work, with this one.
   size_t managers() const { return managers_; }
 
  private:

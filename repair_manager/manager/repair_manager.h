@@ -86,7 +86,7 @@ class RepairManager final : private SchedulerEvents {
   /// perhaps: it begins with the next turns, `mine` is asked then, and no repair begins before it is done. What is
   /// told from now on stays.
   void keep_only(std::function<bool(StripeId)> mine);
-  /// For repairs that are yet to be queued, and yet to start.
+  /// The limits hold for repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
 
   /// See RequestedRepairs::run.

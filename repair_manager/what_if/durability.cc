@@ -45,13 +45,13 @@ class Episodes {
     return std::max(1.0, stripes / std::pow(shape_.disks, loss.disks));
   }
 
-  /// That one of so many stripes, which survived `lost` losses, does not survive another.
+  /// The probability that one of so many stripes, which survived `lost` losses, does not survive another.
   double fatal(uint32_t lost, double stripes) const {
     if (survived_[lost] <= 0) return 1;
     return 1 - std::pow(std::min(1.0, survived_[lost + 1] / survived_[lost]), stripes);
   }
 
-  /// Of `units`, each of which holds a chunk of a stripe with a chance: how many hold one of these stripes' chunks.
+  /// The expected number of `units` that hold a chunk of one of these stripes. Each holds one of a stripe by `chance`.
   static double in_danger(double units, double chance, double stripes) {
     return chance >= 1 ? units : units * -std::expm1(stripes * std::log1p(-chance));
   }

@@ -114,6 +114,21 @@ TEST_F(Interruption, OfAPutFreesWhatItWroteAndEndsItBySignal) {
   EXPECT_TRUE(healthy());
 }
 
+TEST_F(Interruption, ByAReaderThatHasSeenEnoughIsSilent) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(run_command({"/bin/sh", "-c", "head -c 4M /dev/zero > " + path("zeros")}).exit_code, 0);
+  ASSERT_EQ(kintsugi({"put", path("zeros"), "/zeros"}).exit_code, 0);
+  for (const std::string& arguments : {" cat /zeros", " ls /"}) {
+    // The reader leaves before the first byte comes.
+    const Outcome outcome =
+        run_command({"/bin/bash", "-c",
+                     "(sleep 1; exec " + command({}).front() + arguments + ") | true; echo ${PIPESTATUS[0]}"},
+                    environment());
+    EXPECT_EQ(outcome.out, std::to_string(kBySignal + SIGPIPE) + "\n") << arguments;
+    EXPECT_EQ(outcome.err, "") << arguments;
+  }
+}
+
 TEST_F(Interruption, OfAPutWaitsForAMetaserverThatIsSilentButNotForLong) {
   start_with_pipe();
   const auto put = begin_put();

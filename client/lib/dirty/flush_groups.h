@@ -25,7 +25,7 @@ class FlushGroups {
   /// A stripe that was allocated ahead and that nothing came for is given up after so long.
   static constexpr Duration kPreparedFor = std::chrono::milliseconds(500);
 
-  /// For so long the metaserver is not asked again to keep bytes itself after it refused to.
+  /// After the metaserver refused to keep bytes itself it is not asked again for so long.
   static constexpr Duration kAllToStripes = std::chrono::seconds(10);
 
   struct Counts {

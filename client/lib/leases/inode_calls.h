@@ -72,7 +72,7 @@ class InodeCalls {
                                Message& response);
   template <class Response, class Request>
   asio::awaitable<Result<Response>> ask(Context context, rpc::Method method, Request request);
-  /// With a number of the session.
+  /// Sends a change under a number of the session, so that it is carried out once.
   template <class Response, class Request>
   asio::awaitable<Result<Response>> change(Context context, rpc::Method method, Request request,
                                            uint64_t tag = 0);

@@ -25,7 +25,7 @@ class ReservedIds {
   std::optional<uint64_t> take();
   /// Some are wanted soon.
   void prepare();
-  /// With the leases the ids may be lost.
+  /// The leases were lost, and the ids may be lost with them.
   void lost() { ranges_.clear(); }
 
  private:

@@ -24,7 +24,7 @@ class SessionLocks {
       : session_(session), own_(session, region), ask_(takes_over) {}
 
   OwnLocks& own() { return own_; }
-  /// That owner of this session has such locks, or may have them from the process before.
+  /// The owner has such locks in this session, or may have them from the process before.
   bool has(uint64_t inode, bool whole_file, uint64_t owner) const {
     return ask_ || own_.table().any(InodeId{inode}, whole_file, owner);
   }

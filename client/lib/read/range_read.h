@@ -40,7 +40,7 @@ class RangeRead {
 
   /// Buffers that have to be free for run() to begin; at least 1.
   size_t least_buffers() const { return least_buffers_; }
-  /// With so many run() waits for no more, whatever is lost; unless that is more than there are.
+  /// With so many buffers run() waits for no more, whatever is lost; unless that is more than there are.
   size_t buffers_needed() const { return buffers_needed_; }
   size_t windows() const { return windows_.size(); }
   uint64_t begin() const { return begin_; }

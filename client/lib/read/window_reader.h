@@ -25,9 +25,9 @@ class WindowReader {
 
   WindowReader(Resources& resources, Context context, StripeWindow window, Trees trees = Trees::kAllowed);
 
-  /// For any chunks that it may come to read.
+  /// Buffers for any chunks that it may come to read.
   static size_t buffers_needed(const StripeWindow& window);
-  /// For the wanted chunks, if it may begin with those.
+  /// Buffers for the wanted chunks, if it may begin with those.
   static size_t least_buffers(const StripeWindow& window);
   size_t buffers_needed() const { return buffers_needed_; }
 

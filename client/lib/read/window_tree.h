@@ -18,7 +18,7 @@ namespace kintsugi::client {
 class WindowTree {
  public:
   static constexpr uint64_t kSavesBytes = 512 << 10;
-  /// And four times what such a fetch usually takes, if that is more.
+  /// A tree is waited for so long, or four times what such a fetch usually takes if that is more.
   static constexpr Duration kPatience = std::chrono::seconds(1);
   /// Buffers that the window's lease has for slices that are added up, besides those of the chunk's range.
   static constexpr size_t kSumBuffers = 4;

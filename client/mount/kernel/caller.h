@@ -36,7 +36,7 @@ class Interrupt {
   /// The application has been told EINTR and will never hear the answer. Whoever took a lock for it undoes that.
   bool abandoned() const { return abandoned_; }
 
-  /// For the connection.
+  /// Only the connection calls these two.
   void request() { requested_ = true; }
   void abandon() { abandoned_ = true; }
 

@@ -32,7 +32,7 @@ struct RenameFlags {
   bool exchange = false;
 };
 
-/// With both of `create` and `replace` nothing is ever set.
+/// `create` and `replace` together never set anything.
 struct SetXattrFlags {
   bool create = false;       ///< An attribute that exists is kAlreadyExists.
   bool replace = false;      ///< One that does not exist is kNoData.

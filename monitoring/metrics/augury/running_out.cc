@@ -74,7 +74,7 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   for (const size_t column : columns) {
     const double limit = series.limits[column];
     if (!std::isfinite(limit)) continue;
-    // Of a process that is gone nothing runs out.
+    // Nothing runs out of a process that is gone.
     if (!is_known_lately(series, column)) continue;
     const Result<Trend> soon = trend_in(latest, series, column), before = trend_in(longer, series, column);
     if (!soon || !before) continue;

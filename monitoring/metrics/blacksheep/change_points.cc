@@ -15,7 +15,7 @@ struct Means {
   double difference() const { return std::abs(right - left); }
 };
 
-/// Of the windows that end before `at` and begin with it. REQUIRES: both lie in `values`.
+/// The means of the window that ends before `at` and of the one that begins with it. REQUIRES: both lie in `values`.
 Means means_at(std::span<const double> values, size_t at, size_t window) {
   return {mean_of(values.subspan(at - window, window)), mean_of(values.subspan(at, window))};
 }

@@ -16,7 +16,7 @@ enum class Direction : uint8_t {
 
 enum class Resource : uint8_t { kProcessor, kMemory, kDisk, kNetwork, kDescriptors };
 
-/// Of a metric that is_of_the_system().
+/// The resource that a metric measures. REQUIRES: is_of_the_system(metric).
 Resource resource_of(const std::string& metric);
 
 /// What is counted: changes of one state that no metric of its pairs goes with, or the reverse.

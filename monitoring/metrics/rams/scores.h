@@ -31,7 +31,7 @@ struct ScoreOptions {
   size_t past = 240;        ///< samples without an alarm that are remembered; the oldest half gives the line
   size_t fewest_past = 60;  ///< no line below so many
   size_t newest = 20;       ///< samples that are set against the line
-  /// Of a load with less relative deviation nothing is said.
+  /// A load with less relative deviation is not judged.
   double steady_load = 0.05;
 };
 
@@ -65,7 +65,7 @@ class Scorer {
   void forget_past() { past_.clear(); }
 
   std::vector<ScoreKey> keys() const;
-  /// In the order of keys().
+  /// The scores, in the order of keys().
   std::vector<Answer<double>> scores() const;
 
   Answer<FrozenLine> line() const;

@@ -66,7 +66,7 @@ Answer<DurbinWatson> durbin_watson(const Fit& fit) {
 std::optional<double> durbin_watson_exact_p(const Fit& fit, double d) {
   const Eigen::Index n = fit.samples(), k = fit.parameters();
   if (n > kMostExact || n <= k) return std::nullopt;
-  // Of the space that is orthogonal to the regressors: there the residuals are independent.
+  // A basis of the space that is orthogonal to the regressors: there the residuals are independent.
   const Eigen::MatrixXd basis = Eigen::HouseholderQR<Eigen::MatrixXd>(fit.design).householderQ() *
                                 Eigen::MatrixXd::Identity(n, n).rightCols(n - k);
   const Eigen::MatrixXd form = basis.transpose() * times_differences(basis);

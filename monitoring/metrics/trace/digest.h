@@ -21,7 +21,7 @@ struct Bin {
 
 struct DigestRequest {
   std::string source;  ///< empty: every source that has such a metric
-  /// By the names of Header::metrics, or of open_metric().
+  /// Names as Header::metrics or open_metric() have them.
   std::vector<std::string> metrics;
   int64_t since_ns = 0, until_ns = 0;  ///< wall time; rows from `since_ns` to before `until_ns` count
   int64_t step_ns = 0;                 ///< longer than 0
@@ -60,7 +60,7 @@ class Digest {
     size_t series = 0;  ///< index into series_
     uint32_t source = 0;
     size_t at = 0;  ///< index into Row::values, or the region's into Header::regions
-    /// Of a region: index of a value that is missing when the regions are. None: it is no region.
+    /// For a region the index of a value that is missing when the regions are. None: it is no region.
     std::optional<size_t> witness;
   };
   struct Last {

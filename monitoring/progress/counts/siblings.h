@@ -16,7 +16,7 @@ inline auto counter(const Standing& task, const Markov& markov) {
       [&task, &markov](uint32_t from, uint32_t to) { return task.count(markov.key(from), markov.key(to)); };
 }
 
-/// By the loops around both; of tasks whose counts overflowed, by what they have moved.
+/// Which of two siblings is ahead: by the loops around both, or, when counts overflowed, by what they have moved.
 Order order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
                         const LoopOrder& order);
 

@@ -56,7 +56,7 @@ class EndedWaits {
   std::map<Key, EndedWait> ended_;
   /// Key: span of a call for which a callee had a task; value: when it last did.
   std::map<uint64_t, TimePoint> heard_;
-  /// By caller and callee: when the last of the caller's calls began that the callee has shown a task for.
+  /// Key: caller and callee; value: begin of the caller's last call for which the callee has shown a task.
   std::map<std::pair<uint64_t, uint64_t>, TimePoint> heard_by_;
   /// Key: process that was silent or held by running code; value: when it last was.
   std::map<uint64_t, TimePoint> unwell_;

@@ -21,7 +21,7 @@ class Movement {
 
   /// True when a change was seen after `since`. What had never been told before is no change.
   bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
-  /// For how long the process has begun to serve nothing, as far as it has told; nullopt: it is not known.
+  /// The time since the process last began to serve anything, as far as it has told; nullopt: it is not known.
   std::optional<Duration> idle(uint64_t process, TimePoint now) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;

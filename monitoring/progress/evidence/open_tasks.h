@@ -71,7 +71,7 @@ class OpenTasks {
   /// does something else.
   const std::vector<uint32_t>& at_stream(uint64_t span) const;
   const std::vector<uint32_t>& of_trace(uint64_t trace) const;
-  /// By address; -1: nobody who is called there has reported.
+  /// The process that is called at this address; -1: none of those has reported.
   int process_at(const std::string& address) const;
 
   /// "chunkserver.partial_sum > partial_sum_own > disk.read", as far as the dictionary of the process knows.

@@ -14,8 +14,8 @@ namespace {
 using proto::kMostNames;
 using proto::Verdict;
 
-/// Of the time somebody on the machine waited for a processor: more is a machine that is short of it beyond doubt,
-/// less is none that one would call so.
+/// Shares of the time that somebody on the machine waited for a processor: above the first the machine is short of
+/// processors beyond doubt, below the second nobody would call it so.
 constexpr double kCertainPressure = 0.5, kLeastPressure = 0.1;
 
 /// Times what the lack of a processor does to others of a machine.

@@ -14,7 +14,7 @@ namespace kintsugi::progress {
 std::vector<uint32_t> without_point_to_point(const std::vector<uint32_t>& least,
                                              const std::vector<std::vector<uint32_t>>& waits_for);
 
-/// By element of `standing`, those whose answer, frame or room in a stream it waits for.
+/// For each element of `standing` those whose answer, frame or room in a stream it waits for.
 std::vector<std::vector<uint32_t>> named_waits(const OpenTasks& tasks, const std::vector<Standing>& standing);
 
 }  // namespace kintsugi::progress

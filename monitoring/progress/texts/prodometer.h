@@ -6,7 +6,7 @@
 
 namespace kintsugi::progress {
 
-/// In the text's form, with its misprints mended.
+/// Prodometer in the text's form, with its misprints mended.
 DependenceGraph prodometer(const std::vector<Standing>& standing, const GlobalModel& model);
 
 }  // namespace kintsugi::progress

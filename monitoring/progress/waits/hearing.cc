@@ -21,7 +21,7 @@ Hearing::Hearing(const OpenTasks& tasks, const Evidence& evidence) : tasks_(task
     if (processes[task.process].silent) continue;
     if (!task.stalled || !is_stream_wait(top.wait()) || !tasks.begun_by(top.target_span()).empty()) continue;
     const int caller = static_cast<int>(task.process), callee = tasks.process_at(top.target());
-    // Of what the process before it was asked, one that was started since has nothing.
+    // A process that was started since the call cannot have heard it: the one before it was called.
     if (callee < 0 || tasks.snapshot().processes[callee]->started() > made(i)) continue;
     unserved_[callee].insert(place_of(caller));
     if (processes[callee].complete) note_unheard(caller, callee);

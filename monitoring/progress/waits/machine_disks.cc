@@ -13,7 +13,7 @@ namespace {
 using proto::kMostNames;
 using proto::Verdict;
 
-/// By machine, how many processes there have a disk.
+/// How many processes of each machine have a disk.
 std::map<std::string, size_t> count_with_disks(const model::Snapshot& snapshot) {
   std::map<std::string, size_t> count;
   for (const auto& view : snapshot.processes) {
