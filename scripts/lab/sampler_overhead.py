@@ -22,7 +22,8 @@ import time
 import urllib.request
 
 from compare import Cluster, write_sources
-from sight_overhead import interval_of_median, order_of, transfers
+from paired import order_of, report
+from sight_overhead import transfers
 
 OPERATIONS = ("put", "get", "repair")
 WARM_SECONDS = 3  # a new monitor hears every process within this time
@@ -88,14 +89,7 @@ def main():
                 print(f"pair {pair + 1} of {arguments.pairs}: put {both[1]['put'] / both[0]['put']:.3f}", file=sys.stderr, flush=True)
         finally:
             cluster.stop()
-    document = {"interval": arguments.interval, "sampler": sampled}
-    print(f"{'':8} {'without':>11} {'sampled':>11} {'ratio':>7}   95 % interval of the median ratio, pairs")
-    for operation, pairs in rows.items():
-        ratios = [with_it / without for without, with_it in pairs]
-        low, high = interval_of_median(ratios)
-        without, with_it = (statistics.median(side) for side in zip(*pairs))
-        document[operation] = {"without": without, "sampled": with_it, "ratio": statistics.median(ratios), "low": low, "high": high, "pairs": pairs}
-        print(f"{operation:8} {without:9.4g} s {with_it:9.4g} s {statistics.median(ratios):7.3f}   {low:.3f} to {high:.3f}, {len(pairs)}")
+    document = {"interval": arguments.interval, "sampler": sampled, **report(rows, ("without", "sampled"))}
     share = statistics.median(one["share"] for one in sampled)
     print(f"the sampler's thread under load: {100 * share:.2f} % of a processor, {sampled[0]['columns']:.0f} columns, "
           f"{sum(one['rows'] for one in sampled):.0f} rows, {sum(one['missed'] for one in sampled):.0f} missed")

@@ -14,35 +14,17 @@ costs) with the interval in which it lies with 95 % (of order statistics: nothin
 
 import argparse
 import json
-import math
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 
 from compare import Cluster, bench, rebuild, write_sources
+from paired import order_of, report
 
 CALLERS, CREATES, STATS = 64, 30_000, 150_000
-
-
-def interval_of_median(values):
-    """The order statistics between which the median lies with at least 95 %, or the extremes of too few values."""
-    ordered, count = sorted(values), len(values)
-    tail, below = 0.0, 0
-    while below < count // 2:
-        tail += math.comb(count, below) / 2 ** count
-        if tail > 0.025:
-            break
-        below += 1
-    return ordered[max(0, below - 1)], ordered[min(count - 1, count - below)]
-
-
-def order_of(pair):
-    """A B, B A, A B, ..."""
-    return (0, 1) if pair % 2 == 0 else (1, 0)
 
 
 def metadata(binaries, directory):
@@ -64,18 +46,6 @@ def transfers(cluster, source, scratch, pair):
     seconds["repair"] = rebuild(cluster, f"/large-{pair}")[0]
     cluster.output("rm", f"/large-{pair}")
     return seconds
-
-
-def report(rows):
-    document = {}
-    print(f"{'':8} {'bare':>11} {'recording':>11} {'ratio':>7}   95 % interval of the median ratio, pairs")
-    for name, pairs in rows.items():
-        ratios = [recording / bare for bare, recording in pairs]
-        low, high = interval_of_median(ratios)
-        bare, recording = (statistics.median(side) for side in zip(*pairs))
-        document[name] = {"bare": bare, "recording": recording, "ratio": statistics.median(ratios), "low": low, "high": high, "pairs": pairs}
-        print(f"{name:8} {bare:9.4g} s {recording:9.4g} s {statistics.median(ratios):7.3f}   {low:.3f} to {high:.3f}, {len(pairs)}")
-    return document
 
 
 def main():
@@ -121,7 +91,7 @@ def main():
                 both[side] = metadata(builds[side], root)
             for operation in ("create", "stat"):
                 rows[operation].append((both[0][operation], both[1][operation]))
-    document = report(rows)
+    document = report(rows, ("bare", "recording"))
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps(document, indent=2) + "\n")
 
