@@ -36,7 +36,7 @@ class KeptConnection {
   runtime::Runtime runtime_;
   const runtime::Endpoint to_;
   std::unique_ptr<runtime::Connection> connection_;
-  std::string buffer_;  ///< bytes that were read and not used yet
+  std::string buffer_;  ///< what was read and not used yet
 };
 
 /// The length of the body by the head of an answer, from its first line to the last one before the empty line.

@@ -89,7 +89,7 @@ class Stream {
   // Used by Client and Server only.
   /// Waits of the side that opened the stream are marked in the task of `context`.
   void record(const Context& context, std::unique_ptr<StreamSpan> span);
-  /// Marks waits of a handler, whose caller's span is `caller_span`.
+  /// And those of a handler, whose caller's span is `caller_span`.
   void record_upstream(const Context& context, uint64_t caller_span);
   /// Sends the frame that begins the call.
   asio::awaitable<Status> send_request(const TraceContext& trace,

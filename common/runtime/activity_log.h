@@ -31,7 +31,7 @@ class ActivityLog {
  public:
   /// Lines of one second; the executions above them are counted.
   static constexpr size_t kMostLinesPerSecond = 2000;
-  /// Bytes of lines that wait to be taken. Above it executions are dropped; those that are open still tell their end.
+  /// Of lines that wait to be taken. Above it executions are dropped; those that are open still tell their end.
   static constexpr size_t kMostBytes = size_t{1} << 20;
   static constexpr size_t kMostSites = 64;
 

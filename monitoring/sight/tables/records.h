@@ -24,7 +24,7 @@ struct LiveRecord {
   uint64_t path, role_path;
   const Site* site;  ///< null: a wait
   std::source_location where;
-  /// Times by the process's clock: when it was entered, and when its progress last changed (at first the same).
+  /// By the process's clock: when it was entered, and when its progress last changed (first: when it was entered).
   int64_t entered_ns, progressed_ns;
   uint64_t progress;             ///< progress in the unit of the site
   uint64_t target, target_span;  ///< see TraceRecorder::name_target

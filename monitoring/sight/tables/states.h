@@ -46,7 +46,7 @@ class StateTable {
     const Site* site;     ///< null: none yet
     uint64_t role_path;   ///< its path from the entry of the role down
     uint64_t under_path;  ///< likewise of what it was opened on
-    uint16_t state;       ///< the state of a task that stands in the child
+    uint16_t state;       ///< where a task stands that is in it
     WaitKind wait;
   };
   [[gnu::always_inline]] const Child& of_child(const LiveRecord& under, const Site& site, WaitKind wait) {
@@ -88,7 +88,7 @@ class StateTable {
     uint64_t
         under_path;  ///< path of the record below, which need not be the one that the child was opened on
     uint16_t state;  ///< 0: none yet
-    WaitKind wait;   ///< kind of wait of the record below
+    WaitKind wait;   ///< of the record below
   };
   ZeroedArray<Back> last_backs_;  ///< index: the state in the child that ends; likewise
   Count dropped_;
