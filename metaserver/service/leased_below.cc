@@ -1,5 +1,6 @@
 #include "metaserver/service/leased_below.h"
 
+#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/lookup.h"
 
 namespace kintsugi::metaserver {
@@ -23,7 +24,7 @@ bool LeasedBelow::lies_below(InodeId inode) {
     const auto stored = reader_.get_message<proto::StoredInode>(keys::inode(at));
     // One of several names may lie below.
     is_below = stored && !is_directory(*stored) && stored->links() > 1;
-    if (is_below || !stored || passed.size() > kMaxDepth) break;
+    if (is_below || !stored || passed.size() > size_t{kMaxDepth}) break;
     at = InodeId{stored->parent()};
   }
   for (const InodeId one : passed)

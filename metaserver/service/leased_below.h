@@ -31,8 +31,6 @@ class LeasedBelow {
   bool is_complete() const { return leases_.grants() == grants_; }
 
  private:
-  /// A deeper tree means that the store is damaged and has a loop.
-  static constexpr size_t kMaxDepth = 10'000;
   bool lies_below(InodeId inode);
 
   const Reader& reader_;
