@@ -19,9 +19,9 @@ class Compactions {
  public:
   static constexpr size_t kSmallExtents = 64;  ///< number of small extents that make a file worth the work
   static constexpr uint64_t kSmallBytes = 256 << 10;  ///< an extent of fewer is small
-  /// time after the last small write until a file is named
+  /// Time after the last small write until a file is named.
   static constexpr Duration kQuiet = std::chrono::seconds(5);
-  /// time after which it is named even while it is written to
+  /// Time after which it is named even while it is written to.
   static constexpr Duration kLongest = std::chrono::seconds(30);
   static constexpr size_t kMaxNoted = 100'000, kLookedAt = 1'000, kInodesOfStep = 200;
   static constexpr size_t kExtentsOfFile = 4'096, kExtentsOfStep = 10'000;

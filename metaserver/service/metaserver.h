@@ -66,7 +66,7 @@ class MetaServer {
   asio::awaitable<void> stop();
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
-  /// number of connections that others have opened
+  /// Number of connections that others have opened.
   size_t connections() const { return server_.connections(); }
   const std::string& cluster_id() const { return state_.store.cluster_id; }
   /// start() made the cluster: its store was empty.

@@ -120,7 +120,7 @@ class Promises {
   size_t count_[2] = {0, 0};
   TimePoint turned_ = TimePoint::min();
   TimePoint before_until_ = TimePoint::min();  ///< promises of a former process
-  /// until then there were more promises than are kept one by one
+  /// Until then there were more promises than are kept one by one.
   TimePoint unlisted_until_ = TimePoint::min();
   TimePoint untellable_until_ = TimePoint::min();  ///< the last of `pending_` that are kNeverTold
   bool stopping_ = false;

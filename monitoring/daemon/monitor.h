@@ -38,7 +38,7 @@ struct MonitorOptions {
   std::string trace_collector;
   double trace_share = 0.01;  ///< share of all traces that is sent
   TraceRecorder* recorder = nullptr;
-  /// source of forecasts that become alarms; null: nothing is forecast
+  /// Source of forecasts that become alarms; null: nothing is forecast.
   const Foresight* foresight = nullptr;
 };
 

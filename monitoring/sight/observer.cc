@@ -135,7 +135,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   WallJumps wall_jumps;                  ///< used by the observer's thread only
   const uint64_t pid_namespace = sight::pid_namespace();
   const std::string own_build_id = build_id();
-  /// time that the process stood still in total (proto::SightSystem); only the observer's thread uses it
+  /// Time that the process stood still in total (proto::SightSystem); only the observer's thread uses it.
   Duration stood_still{};
   int64_t sampled_for = 0;  ///< the unanswered check for which a stack was taken
   StackSample sample;

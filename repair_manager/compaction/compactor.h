@@ -55,7 +55,7 @@ class Compactor {
                             kLongestRest = std::chrono::seconds(2);
   /// A window waits so long for repairs: those that cannot be done must not keep it for ever.
   static constexpr Duration kLongestYield = std::chrono::minutes(1);
-  /// interval at which it looks whether there are repairs still
+  /// Interval at which it looks whether there are repairs still.
   static constexpr Duration kLook = std::chrono::milliseconds(100);
 
   /// `host` and what `runtime` names outlive it. `options.memory_bytes` is set here.

@@ -26,7 +26,7 @@ class RemoteClusterView final : public ClusterView {
   static constexpr Duration kFresh = std::chrono::seconds(5);
   static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
-  /// pause before a commit is sent again whose connection broke
+  /// Pause before a commit is sent again whose connection broke.
   static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);
   /// Within this time the metaserver cannot have found the copy in a block report and had it deleted as one that nobody
   /// knows (metaserver::Garbage::kConfirmAfter is longer).
@@ -103,7 +103,7 @@ class RemoteClusterView final : public ClusterView {
   std::map<StripeId, Kept> stripes_;
   std::map<ChunkId, Checked> checked_;  ///< chunks whose repair runs
   std::set<uint64_t> wanted_;           ///< repairs in execute() that were not given up
-  /// until when the metaserver's word on pending deletions is believed
+  /// Until when the metaserver's word on pending deletions is believed.
   std::map<std::pair<ChunkId, ServerId>, TimePoint> deletions_;
   runtime::TaskGroup tasks_;
 };

@@ -44,9 +44,9 @@ struct ClusterShape {
   double disk_failures = 0.015;   ///< a year and disk
   double server_failures = 0.01;  ///< a year and server: it is gone for good, with its disks
   double detection_seconds = 10;  ///< the metaserver's setting dead_after
-  /// the cluster's repair.delay, for stripes that can still lose two chunks
+  /// The cluster's repair.delay, for stripes that can still lose two chunks.
   double delay_seconds = 15 * 60;
-  /// time until a new server or disk is there, where repairs have to wait for one
+  /// Time until a new server or disk is there, where repairs have to wait for one.
   double replacement_seconds = 24 * 3600;
 };
 

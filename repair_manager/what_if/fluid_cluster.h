@@ -36,7 +36,7 @@ struct FluidState {
   std::vector<repair_manager::ServerView> servers;
   /// Ids are 1, 2, 3, ... in this order. Chunks on servers that are not alive are not available.
   std::vector<repair_manager::StripeView> stripes;
-  /// links; servers whose rate nobody knows have the rate that stands here
+  /// Links; servers whose rate nobody knows have the rate that stands here.
   repair_manager::LinkModel link;
   double rack_rate = 0;     ///< bytes/s between a rack and the others, each way; 0: no limit
   double repairs_each = 1;  ///< number of repairs, one after the other, that are simulated as one

@@ -51,7 +51,7 @@ std::string_view method_name(Method method);  ///< "exact", "sampled", "closed f
 struct Endangered {
   uint32_t spare = 0;  ///< 0: one more loss, and data is lost
   double stripes = 0;  ///< right after the loss
-  /// time after which no stripe has so few spare chunks; nothing: some chunks wait
+  /// Time after which no stripe has so few spare chunks; nothing: some chunks wait.
   std::optional<double> until_seconds;
 };
 

@@ -78,7 +78,7 @@ struct FilesShared {
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
-  /// times since which files are dirty, each with its inode (DirtySince)
+  /// Times since which files are dirty, each with its inode (DirtySince).
   std::set<std::pair<TimePoint, uint64_t>> dirty_since;
   size_t waiting_for_room = 0;  ///< writers
   runtime::Event room;          ///< buffers came free

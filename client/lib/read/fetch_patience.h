@@ -13,7 +13,7 @@ namespace kintsugi::client {
 struct FetchPatience {
   static constexpr uint64_t kSmall = 32 << 10;  ///< bytes
   static constexpr int kTimesUsual = 4;
-  /// patience until enough was learned
+  /// Patience until enough was learned.
   static constexpr Duration kUnknown = std::chrono::milliseconds(400);
 
   FetchPatience(const Resources& resources, uint64_t bytes) {

@@ -13,7 +13,7 @@
 namespace kintsugi::client {
 
 struct StripeWindow {
-  /// the stripe, with the addresses and capabilities that reading takes
+  /// The stripe, with the addresses and capabilities that reading takes.
   std::shared_ptr<const proto::Stripe> stripe;
   erasure::Policy policy;  ///< the stripe's
   Window window;

@@ -27,13 +27,13 @@ struct Model {
   Order order;
   std::vector<double> ar, ma;  ///< φ and θ
   double mean = 0;             ///< μ
-  double variance = 0;         ///< of ε
+  double variance = 0;         ///< variance of ε
   double log_likelihood = 0;
   double aic = 0;  ///< compares models of one d: the differences of another d are other data
 };
 
 enum class Likelihood : uint8_t {
-  kExact,  ///< by a Kalman filter (Gardner and others 1980)
+  kExact,  ///< the likelihood comes from a Kalman filter (Gardner and others 1980)
   kConditional,  ///< the ε before the first p values are taken as 0 ("CSS"): quicker, and nearly the same for long series
 };
 

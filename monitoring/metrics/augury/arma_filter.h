@@ -22,7 +22,7 @@ class ArmaFilter {
   /// One step: `values` has a value of each series. Innovations are what the filter did not foresee.
   struct Step {
     Eigen::RowVectorXd innovations;
-    double variance = 1;  ///< of the innovations, in units of ε's
+    double variance = 1;  ///< variance of the innovations, in units of ε's
   };
   Step step(const Eigen::Ref<const Eigen::RowVectorXd>& values);
 
@@ -34,9 +34,9 @@ class ArmaFilter {
 
   Eigen::Index size_;
   Eigen::MatrixXd transition_;
-  Eigen::VectorXd effect_;      ///< of ε on the state
+  Eigen::VectorXd effect_;      ///< effect of ε on the state
   Eigen::MatrixXd state_;       ///< foreseen for the next step, a column a series
-  Eigen::MatrixXd covariance_;  ///< of the foreseen state
+  Eigen::MatrixXd covariance_;  ///< covariance of the foreseen state
   bool settled_ = false;        ///< the covariance does not change any more
 };
 

@@ -27,12 +27,12 @@ enum class Reason : uint8_t {
 struct Alarm {
   Reason reason = Reason::kUnlike;
   int64_t t_ns = 0;
-  std::string metric;                    ///< the one that deviates most; empty: kSilent
-  std::vector<std::string> aliases;      ///< metrics that always move with it
-  double deviation = 0;                  ///< of that metric, in deviations of healthy windows
-  double excess = 0;                     ///< distance or error, divided by its threshold
-  std::optional<Trend> trend;            ///< of that metric, without what its load explains; if it is certain
-  std::optional<Exhaustion> exhaustion;  ///< if the metric has a limit, and goes there
+  std::string metric;                ///< the one that deviates most; empty: kSilent
+  std::vector<std::string> aliases;  ///< metrics that always move with it
+  double deviation = 0;              ///< how far that metric is off, in deviations of healthy windows
+  double excess = 0;                 ///< distance or error, divided by its threshold
+  std::optional<Trend> trend;  ///< trend of that metric without what its load explains, if it is certain
+  std::optional<Exhaustion> exhaustion;  ///< what is left, if the metric has a limit and goes there
 };
 
 inline constexpr size_t kSilentRows = 5;
@@ -75,8 +75,9 @@ class Augury {
   std::vector<std::string> names_;
   std::vector<double> limits_;
   std::shared_ptr<const orion::HealthyWindows> healthy_;
-  std::shared_ptr<const std::vector<ModelSet>> models_;  ///< by live metric
-  std::vector<double> largest_errors_;   ///< by live metric: of forecasts on the healthy trace
+  std::shared_ptr<const std::vector<ModelSet>> models_;  ///< index: live metric
+  /// Index: live metric; largest error of forecasts on the healthy trace.
+  std::vector<double> largest_errors_;
   std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow
   std::deque<int64_t> times_;
   std::deque<bool> above_;  ///< the last kLastRows

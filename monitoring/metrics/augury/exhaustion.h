@@ -30,7 +30,7 @@ std::vector<double> without_load(std::span<const double> values, std::span<const
 
 struct Exhaustion {
   double rate = 0;          ///< units a second, not 0
-  double seconds_left = 0;  ///< until the limit, from the last row
+  double seconds_left = 0;  ///< seconds from the last row to the limit
   /// The soonest that the rate's range allows, and the latest (infinite: it may never be).
   double soonest = 0, latest = 0;
 };

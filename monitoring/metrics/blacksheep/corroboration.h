@@ -11,7 +11,7 @@ struct Corroboration {
   size_t matches = 0;          ///< changes of the metric that a change of the state goes with
   size_t false_positives = 0;  ///< only the metric changed
   size_t false_negatives = 0;  ///< only the state changed
-  size_t instants = 0;         ///< of the series
+  size_t instants = 0;         ///< number of instants of the series
 
   /// Algorithm 3 (Tan 2008, section 6.1.4): +1, -2 and -1 for them.
   double sum() const {

@@ -24,7 +24,7 @@ struct Event {
   int64_t t_ns = 0;  ///< wall time
   std::string_view state;
   std::string_view execution;  ///< which one; empty: executions of a state are told apart by order
-  uint64_t count = 0;          ///< of kDropped
+  uint64_t count = 0;          ///< number of dropped events, for kDropped
 };
 
 /// A form of logs: one for each kind of program. `last_ns` is the time of the line before.

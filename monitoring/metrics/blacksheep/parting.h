@@ -22,7 +22,7 @@ Resource resource_of(const std::string& metric);
 /// What is counted: changes of one state that no metric of its pairs goes with, or the reverse.
 struct Culprit {
   Direction direction = Direction::kStateAlone;
-  std::string name;  ///< of the state or of the metric
+  std::string name;  ///< name of the state or of the metric
 
   auto operator<=>(const Culprit&) const = default;
 };
@@ -43,10 +43,10 @@ struct Parting {
   int64_t begin_ns = 0,
           end_ns = 0;  ///< the window in which the count was highest; the lines of the log there are evidence
   Culprit culprit;
-  Resource resource = Resource::kProcessor;  ///< of the metric, or of the best pair of the state
+  Resource resource = Resource::kProcessor;  ///< resource of the metric, or of the best pair of the state
   std::string state;                         ///< the phase: of the culprit, or of the metric's best pair
   double count = 0;                          ///< weighted by the scores of the pairs
-  double healthy_count = 0;                  ///< that it exceeds
+  double healthy_count = 0;                  ///< the healthy count that it exceeds
 };
 
 /// kHealthyReference: no run; kStateChanges: the profile has no pair.

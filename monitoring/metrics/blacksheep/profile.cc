@@ -67,7 +67,7 @@ class Looks {
       all.insert(all.end(), values->begin(), values->end());
     const double floor = floor_of(all);
     for (const size_t window : options.windows) {
-      // The noise of the runs one after the other: a window over the seam of two runs is one among very many.
+      // Of the runs one after the other: a window over the seam of two runs is one among very many.
       const double noise = noise_of(all, window);
       for (const double threshold : options.thresholds) {
         options_.push_back({.window = window, .threshold = threshold, .floor = floor, .noise = noise});

@@ -23,9 +23,9 @@ using metric_trace::NotEnough;
 struct Run {
   std::chrono::nanoseconds period{std::chrono::seconds(1)};
   std::vector<std::string> metric_names, state_names;
-  std::vector<std::vector<double>> metrics;  ///< by metric, then by instant; NaN: unknown
-  std::vector<std::vector<double>> states;   ///< by state, then by instant
-  std::vector<int64_t> t_ns;                 ///< by instant
+  std::vector<std::vector<double>> metrics;  ///< values of each metric at each instant; NaN: unknown
+  std::vector<std::vector<double>> states;   ///< values of each state at each instant
+  std::vector<int64_t> t_ns;                 ///< time of each instant
 
   size_t instants() const { return t_ns.size(); }
   double hours() const;
@@ -43,7 +43,7 @@ struct Pair {
   std::string metric, state;
   ChangeOptions metric_changes, state_changes;
   Corroboration training;
-  size_t good_folds = 0;  ///< of kFolds, each judged with what the others taught
+  size_t good_folds = 0;  ///< number of good ones among kFolds, each judged with what the others taught
 };
 
 inline constexpr size_t kFolds = 5;
@@ -53,7 +53,7 @@ struct ProfileOptions {
   std::chrono::nanoseconds tolerance = std::chrono::seconds(3);
   double good_score = 0.3;             ///< normalised; above it a fold is good
   size_t good_folds = 3;               ///< a pair has so many
-  double fewest_changes_per_hour = 5;  ///< of the state
+  double fewest_changes_per_hour = 5;  ///< changes of the state an hour that are needed
 
   double sigma(std::chrono::nanoseconds period) const {
     return static_cast<double>(tolerance.count()) / 2 / static_cast<double>(period.count());
@@ -63,7 +63,7 @@ struct ProfileOptions {
 struct Profile {
   std::string load;  ///< for instance "write-heavy"
   ProfileOptions options;
-  std::vector<Pair> pairs;         ///< that change together
+  std::vector<Pair> pairs;         ///< metrics and states that change together
   std::vector<double> all_scores;  ///< normalised, of every pair with enough changes of its state, ascending
 };
 

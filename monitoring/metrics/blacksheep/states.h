@@ -19,7 +19,7 @@ namespace kintsugi::blacksheep {
 /// Matrices are intervals by states.
 struct States {
   std::vector<std::string> names;
-  int64_t begin_ns = 0;  ///< of the first interval: a multiple of the period
+  int64_t begin_ns = 0;  ///< begin of the first interval: a multiple of the period
   std::chrono::nanoseconds period{std::chrono::seconds(1)};
   Eigen::MatrixXd open_at_end;  ///< the text's count, without instants: short executions vanish in it
   Eigen::MatrixXd overlapping;  ///< executions that were open at any time
@@ -27,9 +27,9 @@ struct States {
   Eigen::MatrixXd instants;
 
   uint64_t lines = 0;
-  uint64_t foreign_lines = 0;  ///< that say nothing of states
+  uint64_t foreign_lines = 0;  ///< lines that say nothing of states
   uint64_t cut_lines = 0;      ///< last lines of files, without an end
-  uint64_t unknown_stops = 0;  ///< of executions whose start is not in the log
+  uint64_t unknown_stops = 0;  ///< ends of executions whose start is not in the log
   uint64_t dropped = 0;        ///< executions that the writer did not log
   uint64_t out_of_range = 0;   ///< events too long after the first one
   std::vector<size_t> begins;  ///< intervals in which the process began anew
@@ -92,11 +92,11 @@ class StateReader {
   States totals_;    ///< names and counts
   bool any_event_ = false;
   int64_t last_ns_ = 0;
-  std::vector<Column> columns_;  ///< by state: executions that have ended
+  std::vector<Column> columns_;  ///< index: state; executions that have ended
   boost::unordered_flat_map<std::string, uint32_t> numbers_;
-  boost::unordered_flat_map<uint64_t, Execution> open_;  ///< by hash of state and execution
-  std::vector<std::deque<int64_t>> open_in_order_;       ///< by state: begins of executions without a name
-  std::deque<int64_t> deferred_;                         ///< begins, oldest first
+  boost::unordered_flat_map<uint64_t, Execution> open_;  ///< key: hash of state and execution
+  std::vector<std::deque<int64_t>> open_in_order_;  ///< index: state; begins of executions without a name
+  std::deque<int64_t> deferred_;                    ///< begins, oldest first
 };
 
 /// The log at `path` with the older files of its rotation (PATH.1 is the newest of them, as "name.1.log" of a path

@@ -30,9 +30,9 @@ OddWindow nearest(const metric_trace::PairVector& window,
                   const std::vector<metric_trace::PairVector>& healthy);
 
 struct Votes {
-  size_t column = 0;  ///< of the series
+  size_t column = 0;  ///< column of the series
   uint32_t votes = 0;
-  double squares = 0;  ///< of the differences that voted: decides between equal votes
+  double squares = 0;  ///< squares of the differences that voted: they decide between equal votes
 };
 
 /// The metrics by their votes, those without any left out (fig. 6.3). kNotFound: one of the traces is shorter than a window.

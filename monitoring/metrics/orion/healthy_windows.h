@@ -70,7 +70,7 @@ class HealthyWindows {
   static Result<HealthyWindows> learn(const metric_trace::Series& healthy, size_t size, Rows rows = {});
   static constexpr size_t kFewestWindows = 8;
 
-  /// How the window that begins with that row differs. `load` is load().of(series).
+  /// Of the window that begins with that row. `load` is load().of(series).
   Deviations deviations(const metric_trace::Series& series, const Eigen::VectorXd& load, size_t begin) const;
 
   size_t size() const { return size_; }
@@ -115,7 +115,7 @@ class HealthyWindows {
   double mean_movement_ = 0;
   std::vector<Level> levels_;
   double least_load_ = 0, most_load_ = 0;  ///< of healthy windows
-  /// The distribution of what healthy windows show that were not learnt from.
+  /// Of what healthy windows show that were not learnt from.
   struct Usual {
     Usual() = default;
     explicit Usual(const std::vector<double>& values);

@@ -29,7 +29,7 @@ class Reference {
 
  private:
   std::vector<double> sorted_;
-  double tail_begins_ = 0, tail_scale_ = 0;  ///< of log(1 + value)
+  double tail_begins_ = 0, tail_scale_ = 0;  ///< tail of log(1 + value)
 };
 
 using References = std::map<ScoreKey, Reference>;
@@ -38,9 +38,9 @@ using References = std::map<ScoreKey, Reference>;
 struct NodeScore {
   ScoreKey key;
   double value = 0;
-  double quantile = 0;  ///< of `value` among the healthy ones
+  double quantile = 0;  ///< quantile of `value` among the healthy ones
   double surprise = 0;  ///< -log10 of its tail times the number of scores (Bonferroni); not below 0
-  size_t scores = 0;    ///< that were looked at
+  size_t scores = 0;    ///< number of scores that were looked at
   size_t reference_values = 0;
 };
 /// None: no score has both a value and a reference.

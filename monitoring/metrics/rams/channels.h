@@ -18,12 +18,12 @@ struct Inputs {
   std::string source;                 ///< the process, for instance "chunkserver-3"
   std::string app_name;               ///< the metric that is its own work
   std::vector<std::string> channels;  ///< the metrics of `os`
-  Eigen::VectorXd app;                ///< by row; NaN: unknown
+  Eigen::VectorXd app;                ///< index: row; NaN: unknown
   Eigen::MatrixXd os;                 ///< rows by channels
   Eigen::VectorXd processors;         ///< processors that it used, in its own code and in the kernel
   Eigen::VectorXd open;               ///< executions of its regions that were open
   std::chrono::nanoseconds period{0};
-  std::vector<int64_t> t_ns;  ///< by row
+  std::vector<int64_t> t_ns;  ///< time of each row
   std::vector<metric_trace::Segment> segments;
 
   size_t rows() const { return t_ns.size(); }

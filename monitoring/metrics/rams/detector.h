@@ -21,7 +21,7 @@ enum class State : uint8_t {
 };
 
 struct Alarm {
-  NodeScore score;  ///< that raised it
+  NodeScore score;  ///< the score that raised the alarm
   double threshold = 0;
   int64_t since_ns = 0;  ///< wall time of its first sample
   bool latched = false;  ///< the score is below the threshold by now
@@ -30,16 +30,17 @@ struct Alarm {
 struct Verdict {
   int64_t t_ns = 0;
   State state = State::kNoAnswer;
-  std::optional<NotEnough> lack;   ///< of kNoAnswer
+  std::optional<NotEnough> lack;   ///< what was lacking, for kNoAnswer
   std::optional<NodeScore> score;  ///< the most remarkable one now
-  std::optional<Alarm> alarm;      ///< of kSick
+  std::optional<Alarm> alarm;      ///< the alarm, for kSick
 };
 
 struct DetectorOptions {
-  size_t healthy_samples = 60;  ///< on the line of before the alarm, one after the other, end it
+  size_t healthy_samples = 60;  ///< samples in a row, on the line of before the alarm, that end it
   double healthy_share = 0.99;  ///< quantile of healthy distances up to which a sample is on the line
   std::chrono::nanoseconds blocked_for = std::chrono::seconds(10);
-  double blocked_processors = 0.002;  ///< who uses no more does not run; such samples are not scored
+  /// Processors below which a process does not run; such samples are not scored.
+  double blocked_processors = 0.002;
 };
 
 struct Sample {
@@ -79,7 +80,7 @@ class Detector {
   const size_t blocked_samples_;
   Node node_;
   std::string build_id_;
-  size_t samples_ = 0;        ///< of this segment
+  size_t samples_ = 0;        ///< number of samples of this segment
   size_t still_samples_ = 0;  ///< newest samples in which it had work and did not run
   std::optional<Latch> latch_;
 };

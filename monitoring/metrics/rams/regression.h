@@ -17,7 +17,7 @@ enum class Line : uint8_t { kThroughOrigin, kWithIntercept };
 
 struct Fit {
   double intercept = 0, slope = 0;
-  double r_squared = 0;       ///< of a line through the origin: against zero, not against the mean
+  double r_squared = 0;       ///< R² of a line through the origin: against zero, not against the mean
   double sigma = 0;           ///< deviation of the residuals, with the lost degrees of freedom
   Eigen::MatrixXd design;     ///< rows of the regressors
   Eigen::VectorXd residuals;  ///< what was seen less what the line says

@@ -14,7 +14,7 @@ namespace kintsugi::metric_trace {
 /// What is known of a metric in one step of time.
 struct Bin {
   double least = 0, most = 0, sum = 0;
-  uint64_t rows = 0;  ///< of which the others were made; never 0
+  uint64_t rows = 0;  ///< number of rows of which the others were made; never 0
 
   double mean() const { return sum / static_cast<double>(rows); }
 };
@@ -76,8 +76,9 @@ class Digest {
 
   const DigestRequest request_;
   std::vector<DigestedSeries> series_;
-  std::vector<Last> last_;                                       ///< by series: the latest value of a counter
-  std::map<std::pair<std::string, std::string>, size_t> known_;  ///< by source and metric: index into series_
+  std::vector<Last> last_;  ///< index: series; the latest value of a counter
+  /// Key: source and metric; value: index into series_.
+  std::map<std::pair<std::string, std::string>, size_t> known_;
   std::vector<std::pair<std::string, int64_t>> restarts_;
 };
 

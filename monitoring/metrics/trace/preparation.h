@@ -25,7 +25,7 @@ struct Preparation {
   std::vector<size_t> unknown;  ///< columns without a value in most rows
   size_t left_out = 0;          ///< metrics above kMostLive that would have been live
 
-  std::vector<size_t> columns() const;  ///< of `live`
+  std::vector<size_t> columns() const;  ///< the columns of `live`
 };
 
 /// So many metrics are compared in pairs at most; the first ones in the order of the trace.

@@ -138,10 +138,10 @@ class Builder {
   const uint32_t source_;
   Series out_;
   std::vector<double> rows_;     ///< values, row by row
-  std::vector<size_t> columns_;  ///< of the trace, by metric of the source
+  std::vector<size_t> columns_;  ///< index: metric of the source; its column of the trace
   std::vector<uint32_t> regions_;
-  std::vector<double> last_;      ///< by metric: last known value in this segment
-  std::vector<double> last_row_;  ///< and after which row of the output it was known
+  std::vector<double> last_;      ///< index: metric; last known value in this segment
+  std::vector<double> last_row_;  ///< index: metric; the row of the output after which that was known
   std::string build_id_;
   int64_t last_t_ns_ = 0;
   size_t segment_begin_ = 0;

@@ -23,14 +23,14 @@ struct Segment {
 struct Series {
   std::string source;
   std::chrono::nanoseconds period{0};
-  std::vector<std::string> names;  ///< by column
+  std::vector<std::string> names;  ///< names of the columns
   std::vector<Kind> kinds;
   std::vector<double> limits;  ///< kMissing: none is known
   Eigen::MatrixXd values;      ///< rows by metrics; a counter's are its increase a second
-  std::vector<int64_t> t_ns;   ///< by row
+  std::vector<int64_t> t_ns;   ///< time of each row
   std::vector<Segment> segments;
   std::vector<std::string> regions;
-  std::vector<std::vector<OpenRegion>> open;  ///< by row; indices into `regions`
+  std::vector<std::vector<OpenRegion>> open;  ///< what was open at each row, as indices into `regions`
 
   size_t rows() const { return t_ns.size(); }
 };

@@ -99,7 +99,7 @@ class Joiner {
   Trace out_;
   std::map<std::string, uint32_t> sources_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_, regions_;
-  std::vector<std::optional<std::string>> builds_;  ///< by source: the last that was seen
+  std::vector<std::optional<std::string>> builds_;  ///< index: source; the last build that was seen
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ enum class Kind : uint8_t {
 /// A process that was sampled.
 struct Source {
   std::string name;      ///< for instance "chunkserver-3"
-  std::string build_id;  ///< of the program, when the trace began
+  std::string build_id;  ///< build id of the program, when the trace began
 
   bool operator==(const Source&) const = default;
 };
@@ -40,7 +40,7 @@ struct Metric {
 };
 
 struct Region {
-  std::string name;  ///< with dots between its parts, for instance "chunkserver.commit"
+  std::string name;  ///< name with dots between its parts, for instance "chunkserver.commit"
   uint32_t source = 0;
 
   bool operator==(const Region&) const = default;
