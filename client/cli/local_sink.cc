@@ -75,7 +75,7 @@ Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, ui
   sink->path_ = path;
   sink->replace_ = replace;
   if (bytes <= kKeptBytes) return sink;
-  struct stat attributes {};
+  struct stat attributes{};
   if (::lstat(path.c_str(), &attributes) == 0 && !replace) {
     return Status{Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   }

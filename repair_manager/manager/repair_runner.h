@@ -27,9 +27,8 @@ namespace kintsugi::repair_manager {
 
 class RepairRunner {
  public:
-  static constexpr Duration kFirstBackoff =
-      100ms;  ///< pause after the first failure; the next ones are 4 times that
-  static constexpr Duration kTailBackoff = 30s;  ///< pause after Options::attempts_in_a_row failures
+  static constexpr Duration kFirstBackoff = 100ms;  ///< first pause; each further one is four times that
+  static constexpr Duration kTailBackoff = 30s;     ///< pause after attempts_in_a_row failures
   static constexpr double kDeadlineFactor = 10;  ///< deadline of an attempt, by its estimate on idle servers
   /// Deadline of one attempt at most, unless it needs longer by its estimate: then kLeastFactor times that, up to
   /// kLongestDeadline.

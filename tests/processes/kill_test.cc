@@ -92,11 +92,8 @@ TEST_F(Kill, TheMetaserverDiesDuringAPut) {
   kill9("metaserver");
   restart_missing();
   const int code = put.exit_code();
-  ASSERT_TRUE(eventually(
-      [&] {
-        return kintsugi({"get", "/file", path("back")}).exit_code == 0;
-      },
-      seconds(30)));
+  ASSERT_TRUE(
+      eventually([&] { return kintsugi({"get", "/file", path("back")}).exit_code == 0; }, seconds(30)));
   const std::string& expected = code == 0 ? file : old_file;
   EXPECT_EQ(run_command({"/usr/bin/cmp", expected, path("back")}).exit_code, 0) << "put exited with " << code;
   EXPECT_EQ(code, 0) << "a put survives a metaserver that comes back";
