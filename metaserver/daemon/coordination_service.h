@@ -14,8 +14,9 @@ namespace kintsugi::metaserver {
 /// The limits within which managers work.
 struct RepairLimits {
   Duration delay{};
-  uint32_t max_per_server =
-      16;  ///< repairs in which a server helps at once, and that it receives: for all managers together, though each has at least 1
+  /// Repairs in which a server helps at once, and that it receives: for all managers together, though each has at least
+  /// 1.
+  uint32_t max_per_server = 16;
 };
 
 /// One function for each RPC. Only the manager that owns a stripe's shard may commit its repairs, and only when they

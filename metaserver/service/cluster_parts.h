@@ -74,8 +74,8 @@ struct ClusterParts {
   Rebalancer rebalancer;
   RepairHost nobody;
   RepairHost* host = &nobody;  ///< never null
-  runtime::Event
-      servers_changed;  ///< notified when one registers or dies, and when the metaserver is stopped
+  /// Notified when one registers or dies, and when the metaserver is stopped.
+  runtime::Event servers_changed;
 
  private:
   const runtime::Clock& clock_;

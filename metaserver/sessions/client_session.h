@@ -21,8 +21,8 @@ struct OpenInodes {
   std::set<InodeId> all;
   bool told_all = false;    ///< the session has told everything that it holds
   uint64_t generation = 0;  ///< the generation of the pages that come now; 0: none do
-  std::set<InodeId>
-      listed;  ///< inodes that the pages named, and those that were opened since the first page came
+  /// Inodes that the pages named, and those that were opened since the first page came.
+  std::set<InodeId> listed;
   bool pages_lost = false;  ///< one of the pages told the session of a loss
 };
 

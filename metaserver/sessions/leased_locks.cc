@@ -6,8 +6,8 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr uint64_t kEnd = (uint64_t{1} << 63) - 1;
-constexpr uint64_t kUnknownOwner =
-    ~uint64_t{0};  ///< the owner of locks that a session may have had when it lost its lease
+/// The owner of locks that a session may have had when it lost its lease.
+constexpr uint64_t kUnknownOwner = ~uint64_t{0};
 
 proto::FileLock whatever_it_has(uint64_t session, proto::FileLock::Type type) {
   proto::FileLock lock;

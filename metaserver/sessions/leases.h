@@ -27,8 +27,8 @@ namespace kintsugi::metaserver {
 /// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
 class Leases {
  public:
-  static constexpr Duration kTakeOver =
-      std::chrono::seconds(10);  ///< the silence after a recall that ends a lease
+  /// The silence after a recall that ends a lease.
+  static constexpr Duration kTakeOver = std::chrono::seconds(10);
   /// A call that wants inodes waits so long: longer than for a silent session, or for one from before the start.
   static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);

@@ -20,8 +20,8 @@ class RoomDetector final : public Detector {
   std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
 
  private:
-  std::map<std::string, TimePoint>
-      since_;  ///< key: Verdict::server; when the room was first found to be missing
+  /// Key: Verdict::server; when the room was first found to be missing.
+  std::map<std::string, TimePoint> since_;
 };
 
 }  // namespace kintsugi::monitoring

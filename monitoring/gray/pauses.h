@@ -24,8 +24,8 @@ struct Pausing {
   Party who;
   std::string machine;
   uint64_t stood_still_ns = 0;  ///< total
-  double delayed =
-      0;  ///< share of the last `over` in which it waited for a processor: so much explains why it is late
+  /// Share of the last `over` in which it waited for a processor: so much explains why it is late.
+  double delayed = 0;
   TimePoint at{};  ///< when this was reported
 };
 

@@ -22,8 +22,8 @@ constexpr sight::Site kLookAtFile{"repair_manager.look_at_file"};
 constexpr sight::Site kMove{"repair_manager.move_bytes", {"bytes", "extents"}};
 
 constexpr uint64_t kReadBytes = 4 << 20;  ///< one read takes so many bytes
-constexpr Duration kWindowLimit =
-    std::chrono::minutes(10);  ///< the time from the first look to the new place
+/// The time from the first look to the new place.
+constexpr Duration kWindowLimit = std::chrono::minutes(10);
 
 client::Options with_memory(client::Options options) {
   options.memory_bytes = Compactor::kMemoryBytes;

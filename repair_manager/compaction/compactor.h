@@ -45,8 +45,8 @@ struct CompactionCounts {
 class Compactor {
  public:
   static constexpr size_t kMaxWaiting = 64;  ///< files
-  static constexpr uint64_t kWindowBytes = 6
-                                           << 20;  ///< a window has at most so many, or one row of the policy
+  /// A window has at most so many, or one row of the policy.
+  static constexpr uint64_t kWindowBytes = 6 << 20;
   static constexpr uint64_t kMaxWindowBytes = 64 << 20;  ///< the limit holds also where a row is more
   static constexpr size_t kMaxExtents = 4'096;           ///< the limit for a window
   static constexpr size_t kMemoryBytes = client::kMinMemoryBytes;

@@ -71,8 +71,8 @@ struct Plan {
   std::optional<double> usable_bytes_without_a_server;
   uint32_t disks_survived = 0;             ///< lost at once, wherever; as many servers are survived
   std::optional<uint32_t> racks_survived;  ///< nothing: nothing is said of racks
-  std::vector<double>
-      survived_share;      ///< [j]: of all sets of j chunks, those whose loss is survived; to k + m
+  /// [j]: of all sets of j chunks, those whose loss is survived; to k + m.
+  std::vector<double> survived_share;
   double chunks_read = 0;  ///< for one lost chunk: r
   double lost_disk_bytes = 0, lost_server_bytes = 0, lost_rack_bytes = 0;
   RepairTime disk, server;

@@ -11,8 +11,8 @@ namespace kintsugi::client {
 namespace {
 
 constexpr uint64_t kToTheEnd = (uint64_t{1} << 63) - 1;
-constexpr size_t kMostNew =
-    2;  ///< locks that one change can add: the new one, and a part of one that it splits
+/// Locks that one change can add: the new one, and a part of one that it splits.
+constexpr size_t kMostNew = 2;
 constexpr size_t kBeginAnewAt = 1024;  ///< records; or twice as many as there are locks
 
 }  // namespace

@@ -94,8 +94,8 @@ class RangeRead {
   std::vector<std::unique_ptr<Part>> windows_;
   std::vector<Part*> small_;
   size_t least_buffers_ = 0, buffers_needed_ = 0;
-  Lease
-      lease_;  ///< the buffers that no part holds; when run() has ended, those of the bytes that were copied
+  /// The buffers that no part holds; when run() has ended, those of the bytes that were copied.
+  Lease lease_;
   runtime::TaskGroup tasks_;
 };
 

@@ -41,8 +41,8 @@ inline constexpr size_t kAlarmingRows = 3, kLastRows = 5;
 inline constexpr double kHorizonSeconds = 7 * 86400.0;
 
 struct Options {
-  bool forecast_rows =
-      false;  ///< the last kAhead rows of a window are forecast ones: the text's mode F, which alarms more
+  /// The last kAhead rows of a window are forecast ones: the text's mode F, which alarms more.
+  bool forecast_rows = false;
 };
 
 /// One process. REQUIRES for all rows: the columns of the healthy series, in its order.

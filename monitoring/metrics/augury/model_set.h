@@ -47,8 +47,8 @@ class ModelSet {
   void add(const Model& model, const std::vector<Eigen::VectorXf>& probes);
 
   std::vector<Model> models_;
-  std::vector<Forecaster> inside_,
-      after_;  ///< from the window's first rows to its last, from all of it to the next
+  /// From the window's first rows to its last, from all of it to the next.
+  std::vector<Forecaster> inside_, after_;
 };
 
 }  // namespace kintsugi::augury

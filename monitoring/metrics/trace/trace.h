@@ -79,8 +79,8 @@ struct Row {
 
 struct Trace {
   Header header;
-  std::vector<Row>
-      rows;  ///< in the order in which they were taken; the clock may have stepped back between two
+  /// In the order in which they were taken; the clock may have stepped back between two.
+  std::vector<Row> rows;
 };
 
 /// kInvalidArgument: above a limit, an index out of range, no metric, or a period that is not positive.

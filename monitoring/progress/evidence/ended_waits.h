@@ -23,8 +23,8 @@ struct EndedWait {
   /// Process id; 0: no process is known that was there when the call was made.
   uint64_t callee = 0;
   bool heard = false;  ///< the callee has shown a task for the call
-  bool others_served =
-      false;  ///< the callee began to serve other requests during the call, without a long pause
+  /// The callee began to serve other requests during the call, without a long pause.
+  bool others_served = false;
 
   TimePoint made() const;
 };
