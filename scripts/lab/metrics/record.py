@@ -196,6 +196,8 @@ def record_run(cluster, run, journal):
     with open(journal, "a", encoding="utf-8") as out:
         out.write(json.dumps(run) + "\n")
     means.end()
+    if run["kind"] in ("hang", "delay"):
+        cluster.output("fault", "clear", run["server"], limit=30)  # a server does not stop while one of its streams hangs
     if run["kind"] != "none":
         cluster.restart(run["server"])
         time.sleep(5)
