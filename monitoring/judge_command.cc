@@ -12,6 +12,7 @@
 #include "common/config/units.h"
 #include "monitoring/judging/report.h"
 #include "monitoring/metrics/trace/files.h"
+#include "monitoring/metrics/trace/selection.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -21,6 +22,8 @@ using metric_trace::Trace;
 struct Arguments {
   std::string method{judging::methods().front()};
   std::string healthy, trace, to_file;
+  std::string logs, healthy_logs;
+  std::string server;  ///< empty: all
   std::optional<Duration> since;
   bool json = false;
 };
@@ -28,9 +31,12 @@ struct Arguments {
 int judge_usage() {
   std::fprintf(
       stderr,
-      "usage: kintsugi-monitor judge [--method NAME] [--json] (--healthy TRACE | --since DURATION) TRACE\n"
-      "       kintsugi-monitor judge --method limits [--json] TRACE\n"
-      "       kintsugi-monitor judge --cut FILE TRACE\n"
+      "usage: kintsugi-monitor judge [--method NAME] [--json] [--server NAME] (--healthy TRACE | --since "
+      "DURATION) "
+      "TRACE\n"
+      "       kintsugi-monitor judge --method blacksheep --logs DIR [--healthy-logs DIR] ... TRACE\n"
+      "       kintsugi-monitor judge --method limits|rams-text [--json] TRACE\n"
+      "       kintsugi-monitor judge --cut FILE [--server NAME] TRACE\n"
       "TRACE: a file, a table (.csv) or a monitor's directory, with @FROM..TO for a part (seconds since "
       "1970)\n"
       "methods: %s\n",
@@ -53,6 +59,12 @@ bool parse(const std::vector<std::string>& words, Arguments& out) {
       out.method = value();
     } else if (words[i] == "--healthy") {
       out.healthy = value();
+    } else if (words[i] == "--server") {
+      out.server = value();
+    } else if (words[i] == "--logs") {
+      out.logs = value();
+    } else if (words[i] == "--healthy-logs") {
+      out.healthy_logs = value();
     } else if (words[i] == "--cut") {
       out.to_file = value();
     } else if (words[i] == "--since") {
@@ -66,7 +78,9 @@ bool parse(const std::vector<std::string>& words, Arguments& out) {
     }
   }
   const int purposes = !out.healthy.empty() + out.since.has_value() + !out.to_file.empty();
-  return !out.trace.empty() && purposes == (out.method == "limits" && out.to_file.empty() ? 0 : 1);
+  if (out.healthy_logs.empty()) out.healthy_logs = out.logs;
+  const bool alone = judging::needs_no_healthy_time(out.method) && out.to_file.empty();
+  return !out.trace.empty() && purposes == (alone ? 0 : 1);
 }
 
 /// Nanoseconds; `otherwise` if there is no text. kInvalidArgument: it is no time.
@@ -80,7 +94,7 @@ Result<int64_t> parse_time(const std::string& text, int64_t otherwise) {
 }
 
 /// What `name` names: PATH or PATH@FROM..TO.
-Result<Trace> read(const std::string& name) {
+Result<Trace> read_part(const std::string& name) {
   const size_t at = name.rfind('@'), dots = name.find("..", at);
   if (at == std::string::npos || dots == std::string::npos) return metric_trace::read_trace(name);
   const auto from = parse_time(name.substr(at + 1, dots - at - 1), std::numeric_limits<int64_t>::min());
@@ -94,12 +108,20 @@ Result<Trace> read(const std::string& name) {
   return trace;
 }
 
+/// The same of one server alone, if one is named. kNotFound: the trace does not have it.
+Result<Trace> read(const std::string& name, const std::string& server) {
+  auto trace = read_part(name);
+  if (!trace || server.empty()) return trace;
+  if (const auto found = metric_trace::find_source(trace->header, server); !found) return found.error();
+  return metric_trace::select(*trace, {.source = server, .metrics = {}}, std::numeric_limits<int64_t>::min());
+}
+
 }  // namespace
 
 int judge_metrics(const std::vector<std::string>& words) {
   Arguments arguments;
   if (!parse(words, arguments)) return judge_usage();
-  auto now = read(arguments.trace);
+  auto now = read(arguments.trace, arguments.server);
   if (!now) return fail(now.error());
   if (!arguments.to_file.empty()) {
     const Status written = metric_trace::write_trace(arguments.to_file, *now);
@@ -110,11 +132,13 @@ int judge_metrics(const std::vector<std::string>& words) {
     healthy = std::move(*now);
     *now = judging::split(healthy, to_seconds(*arguments.since));
   } else if (!arguments.healthy.empty()) {
-    auto other = read(arguments.healthy);
+    auto other = read(arguments.healthy, arguments.server);
     if (!other) return fail(other.error());
     healthy = std::move(*other);
   }
-  const auto report = judging::judge(arguments.method, healthy, *now);
+  const auto report = judging::judge(
+      arguments.method,
+      {.healthy = healthy, .now = *now, .healthy_logs = arguments.healthy_logs, .logs = arguments.logs});
   if (!report) return fail(report.error());
   fmt::print("{}\n", arguments.json ? report->json : fmt::format("{}", fmt::join(report->lines, "\n")));
   return report->odd ? 3 : 0;

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <span>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "common/proto/verdicts.h"
+#include "monitoring/judging/findings.h"
 #include "monitoring/metrics/augury/augury.h"
 #include "monitoring/metrics/augury/running_out.h"
 #include "monitoring/metrics/orion/as_printed.h"
@@ -23,16 +22,6 @@ using Document = nlohmann::ordered_json;
 using metric_trace::Series;
 using metric_trace::Trace;
 
-struct Findings {
-  bool odd = false;
-  std::vector<std::string> lines;
-  Document found = Document::array();
-};
-
-std::string time_of(int64_t t_ns) {
-  return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>(t_ns / 1'000'000'000)));
-}
-
 std::string also(const std::vector<std::string>& aliases) {
   return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
 }
@@ -42,11 +31,17 @@ void add(Findings& report, const orion::Finding& finding) {
   report.lines.push_back(
       fmt::format("{}: unlike the healthy time from {} to {}, {:.1f} times what healthy times show",
                   finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
-  Document json{{"server", finding.source},     {"excess", finding.excess},
-                {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
-                {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
-                {"load", finding.load},         {"foreign_load", finding.foreign_load},
-                {"metrics", Document::array()}, {"regions", Document::array()}};
+  Document json{{"server", finding.source},
+                {"excess", finding.excess},
+                {"excess_of_peers", finding.excess_of_peers},
+                {"from_ns", finding.from_ns},
+                {"to_ns", finding.to_ns},
+                {"windows", finding.windows},
+                {"healthy_windows", finding.healthy_windows},
+                {"load", finding.load},
+                {"foreign_load", finding.foreign_load},
+                {"metrics", Document::array()},
+                {"regions", Document::array()}};
   for (const orion::OddMetric& metric : finding.metrics) {
     report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now", metric.name, also(metric.aliases),
                                        metric.healthy, metric.now));
@@ -64,6 +59,10 @@ void add(Findings& report, const orion::Finding& finding) {
   if (!finding.moved.empty())
     report.lines.push_back(fmt::format("  never moved before: {}", fmt::join(finding.moved, ", ")));
   json["moved"] = finding.moved;
+  if (finding.excess_of_peers > 1)
+    report.lines.push_back(
+        fmt::format("  others are {:.1f} times as far off as usual at that time, which is left out of this",
+                    finding.excess_of_peers));
   if (finding.foreign_load)
     report.lines.push_back(
         fmt::format("  its load is {:.1f} times what it was, which the healthy time does not know: that "
@@ -72,18 +71,13 @@ void add(Findings& report, const orion::Finding& finding) {
   report.found.push_back(std::move(json));
 }
 
-void add_not_judged(Findings& report, const std::string& source, const std::string& why) {
-  report.lines.push_back(fmt::format("{}: not judged: {}", source, why));
-  report.found.push_back({{"server", source}, {"not_judged", why}});
-}
-
 Findings by_orion(const Trace& healthy, const Trace& now) {
   Findings out;
   const orion::Localisation found = orion::localise(healthy, now);
   for (const orion::Finding& finding : found.odd)
     add(out, finding);
   for (const orion::NotJudged& each : found.not_judged)
-    add_not_judged(out, each.source, each.why);
+    out.not_judged(each.source, each.why);
   return out;
 }
 
@@ -97,7 +91,7 @@ Findings for_each_process(const Trace& healthy, const Trace& now, const Judge& j
     const Status status =
         before ? judge(out, metric_trace::series_of(healthy, *before), metric_trace::series_of(now, i))
                : Status(before.error());
-    if (!status.ok()) add_not_judged(out, source, status.message());
+    if (!status.ok()) out.not_judged(source, status.message());
   }
   return out;
 }
@@ -203,32 +197,58 @@ Findings by_limits(const Trace&, const Trace& now) {
   return out;
 }
 
-using Method = Findings (*)(const Trace&, const Trace&);
-constexpr std::pair<std::string_view, Method> kMethods[] = {
-    {"orion", by_orion},          {"orion-text", by_orion_text},
-    {"augury", by_augury<false>}, {"augury-ahead", by_augury<true>},
-    {"limits", by_limits},
+template <Findings method(const Trace&, const Trace&)>
+Result<Findings> of_traces(const Recordings& recordings) {
+  return method(recordings.healthy, recordings.now);
+}
+
+struct Method {
+  std::string_view name;
+  Result<Findings> (*judge)(const Recordings&);
+  bool needs_no_healthy_time = false, reads_logs = false;
 };
+constexpr Method kMethods[] = {
+    {"orion", of_traces<by_orion>},          {"orion-text", of_traces<by_orion_text>},
+    {"augury", of_traces<by_augury<false>>}, {"augury-ahead", of_traces<by_augury<true>>},
+    {"limits", of_traces<by_limits>, true},  {"rams", by_rams},
+    {"rams-text", by_rams_text, true},       {"blacksheep", by_blacksheep, false, true},
+};
+
+const Method* find(std::string_view name) {
+  const auto* known = std::ranges::find(kMethods, name, &Method::name);
+  return known == std::end(kMethods) ? nullptr : known;
+}
 
 }  // namespace
 
-Result<Report> judge(std::string_view name, const Trace& healthy, const Trace& now) {
-  const auto* known = std::ranges::find(kMethods, name, [](const auto& each) { return each.first; });
-  if (known == std::end(kMethods))
+Result<Report> judge(std::string_view name, const Recordings& recordings) {
+  const Method* const method = find(name);
+  if (method == nullptr)
     return Status(Code::kInvalidArgument,
                   fmt::format("there is no method '{}'; there are {}", name, fmt::join(methods(), ", ")));
-  Findings found = known->second(healthy, now);
-  if (found.lines.empty())
-    found.lines.emplace_back(name == "limits" ? "nothing runs out" : "nothing is unlike the healthy time");
-  return Report{.odd = found.odd,
-                .lines = std::move(found.lines),
-                .json = found.found.dump(-1, ' ', false, Document::error_handler_t::replace)};
+  auto found = method->judge(recordings);
+  if (!found) return found.error();
+  if (found->lines.empty())
+    found->lines.emplace_back(name == "limits" ? "nothing runs out" : "nothing is unlike the healthy time");
+  return Report{.odd = found->odd,
+                .lines = std::move(found->lines),
+                .json = found->found.dump(-1, ' ', false, Document::error_handler_t::replace)};
+}
+
+bool needs_no_healthy_time(std::string_view name) {
+  const Method* const method = find(name);
+  return method != nullptr && method->needs_no_healthy_time;
+}
+
+bool reads_logs(std::string_view name) {
+  const Method* const method = find(name);
+  return method != nullptr && method->reads_logs;
 }
 
 std::vector<std::string_view> methods() {
   std::vector<std::string_view> out;
-  for (const auto& [name, method] : kMethods)
-    out.push_back(name);
+  for (const Method& method : kMethods)
+    out.push_back(method.name);
   return out;
 }
 

@@ -16,9 +16,23 @@ struct Report {
   std::string json;                ///< the same: an array with an object for each finding
 };
 
-/// `method`: one of methods(). kInvalidArgument: another one.
-Result<Report> judge(std::string_view method, const metric_trace::Trace& healthy,
-                     const metric_trace::Trace& now);
+/// What a method reads. It keeps references: REQUIRES that they outlive it.
+struct Recordings {
+  const metric_trace::Trace& healthy;
+  const metric_trace::Trace& now;
+  std::string healthy_logs, logs;  ///< directories of activity logs, for methods that read them
+};
+
+/// `method`: one of methods(). kInvalidArgument: another one, or it lacks logs; kNotFound, kIoError: of the logs.
+Result<Report> judge(std::string_view method, const Recordings& recordings);
+inline Result<Report> judge(std::string_view method, const metric_trace::Trace& healthy,
+                            const metric_trace::Trace& now) {
+  return judge(method, Recordings{.healthy = healthy, .now = now, .healthy_logs = {}, .logs = {}});
+}
+/// The method asks nothing of a healthy time.
+bool needs_no_healthy_time(std::string_view method);
+/// The method reads activity logs.
+bool reads_logs(std::string_view method);
 /// The first is the usual one.
 std::vector<std::string_view> methods();
 

@@ -102,6 +102,54 @@ TEST(Orion, AMetricThatLosesItsRelationsIsNamedThoughItsLevelStays) {
   EXPECT_EQ(found.odd[0].metrics[0].name, "cpu");
 }
 
+/// Several servers in one trace, each with its own work.
+Trace cluster(uint64_t seed, size_t rows,
+              const std::function<void(size_t server, size_t row, std::vector<double>&)>& change) {
+  std::vector<Trace> servers;
+  for (size_t server = 0; server < 4; ++server)
+    servers.push_back(recorded(seed + server, rows, 1, [&](size_t row, std::vector<double>& values) {
+      change(server, row, values);
+    }));
+  Trace out = servers.front();
+  for (uint32_t server = 1; server < servers.size(); ++server) {
+    out.header.sources.push_back({.name = "chunkserver-" + std::to_string(server + 1), .build_id = "b1"});
+    for (metric_trace::Metric metric : servers[server].header.metrics) {
+      metric.source = server;
+      out.header.metrics.push_back(metric);
+    }
+    for (size_t row = 0; row < rows; ++row)
+      out.rows[row].values.insert(out.rows[row].values.end(), servers[server].rows[row].values.begin(),
+                                  servers[server].rows[row].values.end());
+  }
+  return out;
+}
+
+TEST(Orion, WhatAllServersDoAtOnceIsNoFaultOfOneAndHidesNone) {
+  const auto nothing = [](size_t, size_t, std::vector<double>&) {};
+  const Trace healthy = cluster(1, 3000, nothing);
+  const auto all_slow = [](size_t, size_t, std::vector<double>& values) { values[9] += 6; };
+  EXPECT_LE(localise(healthy, cluster(11, 600, all_slow)).odd.size(), 1U);
+  const Localisation found =
+      localise(healthy, cluster(21, 600, [&](size_t server, size_t row, std::vector<double>& values) {
+                 all_slow(server, row, values);
+                 if (server == 2) values[kFds] += 0.3 * static_cast<double>(row);
+               }));
+  ASSERT_FALSE(found.odd.empty());
+  EXPECT_EQ(found.odd[0].source, "chunkserver-3");
+  EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds");
+}
+
+TEST(Orion, AMetricThatDriftsByNatureAccusesOnlyWhenItDriftsFaster) {
+  double size = 0, faster = 0;
+  const auto grows = [&](size_t, std::vector<double>& values) { values[8] = 500 + (size += 0.5 + faster); };
+  const Trace healthy = recorded(1, 3000, 1, grows);
+  EXPECT_TRUE(localise(healthy, recorded(2, 600, 1, grows)).odd.empty());
+  faster = 5;
+  const Localisation found = localise(healthy, recorded(3, 600, 1, grows));
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].metrics[0].name, "cached");
+}
+
 TEST(Orion, HealthyTracesAreNotAccused) {
   const Trace healthy = recorded(1, 3000, 1);
   int accused = 0;

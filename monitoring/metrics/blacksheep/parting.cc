@@ -93,7 +93,7 @@ Resource resource_of(const std::string& metric) {
   if (std::ranges::find(kMemory, metric) != kMemory.end()) return Resource::kMemory;
   if (std::ranges::find(kDisk, metric) != kDisk.end()) return Resource::kDisk;
   if (std::ranges::find(kNetwork, metric) != kNetwork.end()) return Resource::kNetwork;
-  return metric == "num_fds" ? Resource::kDescriptors : Resource::kProcessor;
+  return metric == "fds" ? Resource::kDescriptors : Resource::kProcessor;
 }
 
 Answer<HealthyCounts> count_healthy(const Profile& profile, std::span<const Run> runs,

@@ -24,17 +24,20 @@ double as_normal(double t, double degrees) {
       (8 * degrees + 1) / (8 * degrees + 3) * std::sqrt(degrees * std::log1p(t * t / degrees)), t);
 }
 
-/// How many independent values say as much as these, of which each shares half of its rows with the next one.
-double independent_of(const std::vector<double>& values) {
+/// The correlation of these values with those two further on: each shares half of its rows with the next one.
+double resemblance_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double both = 0, squares = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     squares += (values[i] - mean) * (values[i] - mean);
     if (i >= 2) both += (values[i] - mean) * (values[i - 2] - mean);
   }
-  const double resemblance = squares > 0 ? std::clamp(both / squares, 0.0, 0.99) : 0;
-  const double apart = static_cast<double>(values.size()) / 2;
-  return std::max(apart * (1 - resemblance) / (1 + resemblance), 2.0);
+  return squares > 0 ? std::clamp(both / squares, 0.0, 0.99) : 0;
+}
+
+/// How many independent values say as much as so many with this resemblance.
+double independent_of(size_t values, double resemblance) {
+  return std::max(static_cast<double>(values) / 2 * (1 - resemblance) / (1 + resemblance), 2.0);
 }
 
 }  // namespace
@@ -106,6 +109,7 @@ Result<HealthyWindows> HealthyWindows::learn(const Series& healthy, size_t size,
   out.load_ = Load(healthy, out.columns_);
   const Eigen::VectorXd load = out.load_.of(healthy);
   const std::vector<uint32_t> parts = metric_trace::parts_of_rows(healthy.segments, healthy.rows(), kParts);
+  out.find_drifting(healthy, load, begins);
   std::vector<Sample> samples;
   for (const size_t begin : begins) {
     samples.push_back(out.sample(healthy, load, begin));
@@ -153,10 +157,28 @@ HealthyWindows::Sample HealthyWindows::sample(const Series& series, const Eigen:
   for (size_t i = 0; i < pairs.size(); ++i)
     out.pairs(static_cast<Eigen::Index>(i)) = std::atanh(std::clamp<double>(pairs[i], -0.999, 0.999)) * scale;
   out.levels = window.colwise().mean().transpose();
+  const Eigen::Index half = rows / 2;
+  for (Eigen::Index i = 0; i < out.levels.size(); ++i)
+    if (drifts_[static_cast<size_t>(i)])
+      out.levels(i) = window.col(i).tail(half).mean() - window.col(i).head(half).mean();
   const auto loads = load.segment(first, rows);
   out.load = loads.mean();
   out.movement = 0.5 * std::log((loads.array() - out.load).square().mean() + 1e-6);
   return out;
+}
+
+void HealthyWindows::find_drifting(const Series& healthy, const Eigen::VectorXd& load,
+                                   const std::vector<size_t>& begins) {
+  drifts_.assign(columns_.size(), false);
+  std::vector<Sample> samples;
+  for (const size_t begin : begins)
+    samples.push_back(sample(healthy, load, begin));
+  std::vector<const Sample*> all;
+  for (const Sample& each : samples)
+    all.push_back(&each);
+  learn_from(all);
+  for (size_t i = 0; i < levels_.size(); ++i)
+    drifts_[i] = levels_[i].resemblance > kDrift;
 }
 
 void HealthyWindows::learn_pairs(const std::vector<const Sample*>& samples) {
@@ -220,7 +242,8 @@ void HealthyWindows::learn_from(const std::vector<const Sample*>& samples) {
       rests.push_back(value - level.intercept - level.slope * load);
       squares += rests.back() * rests.back();
     }
-    level.independent = independent_of(rests);
+    level.resemblance = resemblance_of(rests);
+    level.independent = independent_of(rests.size(), level.resemblance);
     level.deviation =
         std::max(std::sqrt(squares / std::max(level.windows - 2, 1.0)), 1e-3 * std::abs(mean) + 1e-12);
   }

@@ -49,7 +49,9 @@ struct Deviations {
   /// By pair of live metrics, in deviations; NaN: void. Under a load that the healthy trace does not know all are void:
   /// noise takes another share of the movement then.
   std::vector<float> pairs;
-  std::vector<double> levels;  ///< by live metric, in deviations: its mean against what its load explains
+  /// By live metric, in deviations: its mean against what its load explains; of a metric that drifts by nature, how much
+  /// it changed from one half of the window to the other.
+  std::vector<double> levels;
   std::vector<bool>
       moved;            ///< by watched metric: it had one value on the healthy trace, and has another one now
   double distance = 0;  ///< root mean square of the largest of all of them
@@ -69,6 +71,8 @@ class HealthyWindows {
   /// kNotFound with "not enough data because": fewer than kFewestWindows windows, or fewer than two live metrics.
   static Result<HealthyWindows> learn(const metric_trace::Series& healthy, size_t size, Rows rows = {});
   static constexpr size_t kFewestWindows = 8;
+  /// A metric drifts by nature when its level on the healthy trace says so of the level half a window later (correlation).
+  static constexpr double kDrift = 0.8;
 
   /// Of the window that begins with that row. `load` is load().of(series).
   Deviations deviations(const metric_trace::Series& series, const Eigen::VectorXd& load, size_t begin) const;
@@ -87,6 +91,7 @@ class HealthyWindows {
   struct Level {
     double intercept = 0, slope = 0, deviation = 1;
     double mean_load = 0, squares_of_load = 0, windows = 0;
+    double resemblance = 0;  ///< of a window's rest and that of the next one that shares no row with it
     /// So many windows would say as much if they did not resemble their neighbours: a metric that moves in rare steps has
     /// shown little of what it may do.
     double independent = 2;
@@ -100,6 +105,8 @@ class HealthyWindows {
   };
   Sample sample(const metric_trace::Series& series, const Eigen::VectorXd& load, size_t begin) const;
   bool knows(double load) const { return load >= least_load_ && load <= most_load_; }
+  void find_drifting(const metric_trace::Series& healthy, const Eigen::VectorXd& load,
+                     const std::vector<size_t>& begins);
   void learn_pairs(const std::vector<const Sample*>& samples);
   void learn_from(const std::vector<const Sample*>& samples);
   Deviations compare(const Sample& sample) const;
@@ -114,6 +121,7 @@ class HealthyWindows {
   Eigen::VectorXd pair_means_, pair_slopes_, pair_deviations_;
   double mean_movement_ = 0;
   std::vector<Level> levels_;
+  std::vector<bool> drifts_;               ///< by live metric
   double least_load_ = 0, most_load_ = 0;  ///< of healthy windows
   /// Of what healthy windows show that were not learnt from.
   struct Usual {

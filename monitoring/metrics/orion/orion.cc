@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
 #include "common/base/statistics.h"
+#include "monitoring/metrics/trace/coarser.h"
 
 namespace kintsugi::orion {
 
@@ -46,7 +48,6 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
       scores[window.healthy->columns()[live++]] += score / static_cast<double>(windows.size());
   std::vector<std::pair<size_t, double>> order(scores.begin(), scores.end());
   std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.second > b.second; });
-  order.resize(std::min(order.size(), kNamed));
   std::vector<OddMetric> out;
   for (const auto& [column, score] : order) {
     OddMetric metric{.name = healthy.names[column], .aliases = {}, .score = score, .healthy = 0, .now = 0};
@@ -121,9 +122,49 @@ void compare_loads(const HealthyWindows& model, const Series& healthy, const Ser
   finding.foreign_load = median < quantile_of(known, 0.01) || median > quantile_of(known, 0.99);
 }
 
+/// Indices of those that a finding is compared with; empty: there are too few.
+std::vector<size_t> peers_of(const std::vector<Finding>& findings, size_t which) {
+  std::vector<size_t> peers, others;
+  for (size_t i = 0; i < findings.size(); ++i) {
+    if (i == which) continue;
+    others.push_back(i);
+    if (metric_trace::role_of(findings[i].source) == metric_trace::role_of(findings[which].source))
+      peers.push_back(i);
+  }
+  if (peers.size() < kFewestPeers) peers = others;
+  return peers.size() < kFewestPeers ? std::vector<size_t>() : peers;
+}
+
+double score_of(const Finding& finding, const std::string& metric) {
+  const auto found = std::ranges::find(finding.metrics, metric, &OddMetric::name);
+  return found == finding.metrics.end() ? 0 : found->score;
+}
+
 }  // namespace
 
-Result<Finding> compare(const Series& healthy, const Series& raw_now) {
+void compare_with_peers(std::vector<Finding>& findings) {
+  const std::vector<Finding> alone = findings;
+  for (size_t i = 0; i < findings.size(); ++i) {
+    Finding& finding = findings[i];
+    if (const std::vector<size_t> peers = peers_of(alone, i); !peers.empty()) {
+      std::vector<double> excesses;
+      for (const size_t peer : peers)
+        excesses.push_back(alone[peer].excess);
+      finding.excess_of_peers = quantile_of(excesses, kPeersShare);
+      finding.excess /= std::max(finding.excess_of_peers, 1.0);
+      for (OddMetric& metric : finding.metrics) {
+        std::vector<double> scores;
+        for (const size_t peer : peers)
+          scores.push_back(score_of(alone[peer], metric.name));
+        metric.score = std::max(metric.score - median_of(scores), 0.0);
+      }
+      std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::score);
+    }
+    finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
+  }
+}
+
+Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t processes) {
   const Series now = metric_trace::with_columns(raw_now, healthy.names);
   std::vector<HealthyWindows> models;
   Status why(Code::kNotFound,
@@ -144,7 +185,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now) {
     const Eigen::VectorXd load = model.load().of(now);
     for (const size_t begin : begins) {
       Deviations deviations = model.deviations(now, load, begin);
-      const double excess = model.excess(deviations, models.size() * begins.size());
+      const double excess = model.excess(deviations, processes * models.size() * begins.size());
       windows.push_back(
           {.healthy = &model, .begin = begin, .deviations = std::move(deviations), .excess = excess});
     }
@@ -172,6 +213,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now) {
 
 Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Trace& now) {
   Localisation out;
+  std::vector<Finding> findings;
   for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
     const std::string& name = now.header.sources[i].name;
     const auto before = metric_trace::find_source(healthy.header, name);
@@ -179,13 +221,16 @@ Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Tr
       out.not_judged.push_back({name, "not enough data because it is not in the healthy trace"});
       continue;
     }
-    Result<Finding> finding =
-        compare(metric_trace::series_of(healthy, *before), metric_trace::series_of(now, i));
+    Result<Finding> finding = compare(metric_trace::series_of(healthy, *before),
+                                      metric_trace::series_of(now, i), now.header.sources.size());
     if (!finding)
       out.not_judged.push_back({name, finding.error().message()});
     else
-      (finding->excess > 1 ? out.odd : out.healthy).push_back(std::move(*finding));
+      findings.push_back(std::move(*finding));
   }
+  compare_with_peers(findings);
+  for (Finding& finding : findings)
+    (finding.excess > 1 ? out.odd : out.healthy).push_back(std::move(finding));
   const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess > b.excess; };
   std::ranges::stable_sort(out.odd, most_excessive);
   std::ranges::stable_sort(out.healthy, most_excessive);

@@ -36,6 +36,10 @@ struct Finding {
   std::vector<std::string> moved;
   double excess =
       0;  ///< of the oddest window: so many times what healthy traces show at most; above 1: reported
+  /// What kPeersShare of its peers stay below at that time: those of its role, or all other processes where it has fewer
+  /// than kFewestPeers of them. What several do at once is no fault of one, so its own is divided by this where it is
+  /// above 1.
+  double excess_of_peers = 0;
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
@@ -43,6 +47,8 @@ struct Finding {
       false;  ///< outside of what the healthy trace knows: relations may differ for that alone
 };
 inline constexpr size_t kNamed = 3;
+inline constexpr size_t kFewestPeers = 3;
+inline constexpr double kPeersShare = 0.9;
 
 /// A process that cannot be judged.
 struct NotJudged {
@@ -62,7 +68,12 @@ Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Tr
 inline constexpr size_t kSizes[] = {60, 100, 150, 200};
 inline constexpr size_t kShortestWindow = 20;
 
-/// Compares one process. kNotFound: not enough data, and why.
-Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now);
+/// Compares one process with itself. Each of `processes` that are compared has a chance of its own to be accused, so one
+/// must be farther off the more there are. All its metrics are in the finding. kNotFound: not enough data, and why.
+Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now,
+                        size_t processes = 1);
+/// Sets what the others show at the same time against each finding: its excess, and the scores of its metrics; then keeps
+/// kNamed metrics.
+void compare_with_peers(std::vector<Finding>& findings);
 
 }  // namespace kintsugi::orion

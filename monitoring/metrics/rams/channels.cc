@@ -6,11 +6,12 @@
 #include <span>
 #include <string_view>
 
+#include "monitoring/metrics/trace/coarser.h"
+
 namespace kintsugi::rams {
 
 namespace {
 
-using metric_trace::Segment;
 using metric_trace::Series;
 
 struct Names {
@@ -34,37 +35,6 @@ std::optional<Eigen::Index> column_of(const Series& series, std::string_view nam
   const auto column = static_cast<Eigen::Index>(found - series.names.begin());
   if (series.values.col(column).array().isNaN().all()) return std::nullopt;
   return column;
-}
-
-/// Averages `rows` rows at a time within each segment; what does not fill a row at its end is left out.
-Inputs averaged(const Inputs& in, size_t rows) {
-  if (rows <= 1) return in;
-  Inputs out = in;
-  out.period = in.period * static_cast<int64_t>(rows);
-  out.t_ns.clear();
-  out.segments.clear();
-  std::vector<Eigen::Index> firsts;
-  for (const Segment& segment : in.segments) {
-    const size_t begin = firsts.size();
-    for (size_t row = segment.begin; row + rows <= segment.end; row += rows) {
-      firsts.push_back(static_cast<Eigen::Index>(row));
-      out.t_ns.push_back(in.t_ns[row + rows - 1]);
-    }
-    if (firsts.size() > begin) out.segments.push_back({begin, firsts.size(), segment.build_id});
-  }
-  const auto count = static_cast<Eigen::Index>(firsts.size()), width = static_cast<Eigen::Index>(rows);
-  out.app.resize(count);
-  out.processors.resize(count);
-  out.open.resize(count);
-  out.os.resize(count, in.os.cols());
-  for (Eigen::Index i = 0; i < count; ++i) {
-    const Eigen::Index first = firsts[static_cast<size_t>(i)];
-    out.app[i] = in.app.segment(first, width).mean();
-    out.processors[i] = in.processors.segment(first, width).mean();
-    out.open[i] = in.open.segment(first, width).mean();
-    out.os.row(i) = in.os.middleRows(first, width).colwise().mean();
-  }
-  return out;
 }
 
 Answer<Inputs> inputs_of(const Series& series, const Names& names, Origin origin) {
@@ -102,9 +72,7 @@ Answer<Inputs> inputs_of(const Series& series, const ChannelOptions& options) {
     auto inputs = inputs_of(series, kPerfNames, Origin::kPerf);
     if (inputs) return inputs;
   }
-  const auto inputs = inputs_of(series, kProcNames, Origin::kProc);
-  if (!inputs || series.period.count() <= 0) return inputs;
-  return averaged(*inputs, static_cast<size_t>(options.proc_period / series.period));
+  return inputs_of(metric_trace::averaged_to(series, options.proc_period), kProcNames, Origin::kProc);
 }
 
 }  // namespace kintsugi::rams

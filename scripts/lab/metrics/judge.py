@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Judges what record.py recorded: which server and metric ORION names, and whether AUGURY tells a leak before its end.
 
-    scripts/lab/metrics/judge.py DIRECTORY... [--bin build/test/bin] [--methods orion orion-text augury limits]
+    scripts/lab/metrics/judge.py DIRECTORY... [--bin build/test/bin] [--methods orion orion-text augury rams rams-text blacksheep limits]
 
 For each recording the first four fifths of its healthy time are what the detectors learn from, the last fifth is a run without a fault. AUGURY is scored by
 the first alarm of a run (Laguna 2012, 7.6.2): one before the fault began, or in a run without a fault, is false; one before the end of the resource is a
-prediction. Runs whose leak did not end count only for ORION. Rates have Wilson intervals of 95 %.
+prediction. Runs whose leak did not end count only for ORION. RAMS and BlackSheep are scored by chunkserver: the faulty one of a run should be accused, the
+others of that run and all of a run without a fault should not. Rates have Wilson intervals of 95 %.
 """
 
 import argparse
@@ -15,7 +16,12 @@ import pathlib
 import statistics
 import subprocess
 
+PAST = 240  # seconds before a fault that RAMS learns a process's own line from
+TRAFFIC = ["calls", "read_bytes", "written_bytes", "link_bytes", "rx_", "tx_", "connections", "loop_lag"]
 GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
+          "connections": ["fds", "sockets_inuse", "rpc_connections", "TcpCurrEstab"],
+          "hog": ["cpu", "run_delay", "utime", "stime", "ctxt_switches", "loop_lag"],
+          "hang": TRAFFIC, "delay": TRAFFIC,
           "memory": ["rss", "RssAnon", "VmData", "vsize", "resident_memory", "minflt", "page_faults"]}
 
 
@@ -48,9 +54,14 @@ class Recording:
 
     def judge(self, method, healthy, trace, begin, end):
         words = [self.monitor, "judge", "--json", "--method", method, f"{trace}@{begin:.2f}..{end:.2f}"]
-        if method != "limits":
+        if method == "blacksheep":
+            words += ["--logs", f"{trace}.logs"]
+        if method not in ("limits", "rams-text"):
             words += ["--healthy", f"{healthy[0]}@{healthy[1]:.2f}..{healthy[2]:.2f}"]
-        return json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 3):
+            raise RuntimeError(done.stderr)
+        return json.loads(done.stdout)
 
     def healthy_of(self, run):
         return next(one for one in self.healthy if one[0] == run["trace"])
@@ -120,6 +131,47 @@ def judge_augury(recordings, method):
               f"({statistics.median(ahead) * 20 / 60:.1f}); {100 * statistics.median(ahead_share):.0f} % |")
 
 
+def accused_in(recording, run, method):
+    """(chunkserver, how strongly) for those that the method judged in the run's time; strength 0: not accused."""
+    begin = run["fault_began"] if method == "blacksheep" else run["fault_began"] - PAST
+    found = recording.judge(method, recording.healthy_of(run), run["trace"], begin, run["ended"])
+    out = {f"chunkserver-{number}": 0.0 for number in range(1, 11)}
+    for one in found:
+        if "not_judged" in one:
+            out.pop(one["server"], None)
+        elif one["server"] in out and method == "rams-text":
+            out[one["server"]] = 1 - one["p"]
+        elif one["server"] in out and one["t_ns"] / 1e9 >= run["fault_began"]:
+            out[one["server"]] = max(out[one["server"]], one.get("excess", 1.0))
+    return out
+
+
+def balanced(right, of, quiet, of_quiet):
+    return (right / of + quiet / of_quiet) / 2 if of and of_quiet else float("nan")
+
+
+def judge_nodes(recordings, method):
+    threshold = 0.99 if method == "rams-text" else 1e-9
+    faulty, healthy, kinds, first = [], [], {}, 0
+    for recording in recordings:
+        for run in recording.runs:
+            strengths = accused_in(recording, run, method)
+            guilty = strengths.pop(run["server"], None) if run["kind"] != "none" else None
+            healthy += strengths.values()
+            if guilty is not None:
+                faulty.append(guilty)
+                first += guilty > max(strengths.values(), default=0)
+                kinds.setdefault(run["kind"], []).append(guilty > threshold)
+                print(f"  {method} {run['number']}: {run['kind']} at {run['server']}: {guilty:.2f}; others {sorted(strengths.values())[-3:]}")
+    right, quiet = sum(one > threshold for one in faulty), sum(one <= threshold for one in healthy)
+    print(f"| {method} | faulty servers accused | {share(right, len(faulty))}: " + ", ".join(f"{kind} {sum(hits)} of {len(hits)}" for kind, hits in kinds.items()) + " |")
+    print(f"| {method} | healthy servers not accused | {share(quiet, len(healthy))} |")
+    print(f"| {method} | balanced accuracy | {balanced(right, len(faulty), quiet, len(healthy)):.2f} |")
+    print(f"| {method} | the faulty server accused most strongly | {share(first, len(faulty))} |")
+    best = max((balanced(sum(x > t for x in faulty), len(faulty), sum(x <= t for x in healthy), len(healthy)) for t in [*faulty, *healthy]), default=0)
+    print(f"| {method} | balanced accuracy at the best of all thresholds, for comparison | {best:.2f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directories", type=pathlib.Path, nargs="+")
@@ -128,7 +180,8 @@ def main():
     arguments = parser.parse_args()
     recordings = [Recording(directory, arguments.bin.resolve()) for directory in arguments.directories]
     for method in arguments.methods:
-        (judge_orion if method.startswith("orion") else judge_augury)(recordings, method)
+        judged_by = {"orion": judge_orion, "augury": judge_augury}.get(method.split("-")[0], judge_nodes)
+        judged_by(recordings, method)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Records what metrics do in a cluster, healthy and with resources that leak; judge.py judges the detectors by it.
 
-    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--bin build/test/bin] [--dir DIRECTORY]
+    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--pace 2] [--cells] [--bin build/test/bin] [--dir DIRECTORY]
 
 A cluster of ten chunkservers and its monitor is used by clients whose pace rises and falls. First the healthy time is recorded, and some of it is kept for
 calibration; then one fault after the other: which, where, when and how fast is drawn by seed and number and written to runs.jsonl before the run begins.
 A fault lasts until its limit is reached or the run ends; then its server is restarted, so that nothing of it is left. Some runs have no fault, and half
-have another load than the healthy time. The detectors see the monitor's trace alone (copied to OUT/trace). A later call goes on after the last run. It
-needs root (a network of its own) and a build with fault points. 250 ms stand for the text's 5 s: everything is 20 times as fast.
+have another load than the healthy time. The detectors see the monitor's trace (copied to OUT/trace-N) and the activity logs (OUT/trace-N.logs). A later
+call goes on after the last run. It needs root (a network of its own) and a build with fault points. 250 ms stand for the text's 5 s: everything is 20 times
+as fast. `--cells`: every kind of fault once, and then again, in an order drawn by seed; else kinds are drawn. What else the machine did is noted beside each
+run: its load, and the share of processor time that a hypervisor took.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +30,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "diagnosis"))
 
 from load import Load  # noqa: E402
+from surroundings import Crowded  # noqa: E402
 from watched import Watched, enter_own_network  # noqa: E402
 
 SERVERS, INTERVAL = 10, 0.25
@@ -34,15 +38,19 @@ POINTS = ["serve-stream", "disk-write"]  # every load passes them often at a chu
 FEW, MANY = 60, 720  # samples from the beginning of a leak to its end, drawn log-uniformly
 MEMORY = 400 << 20  # bytes that a leak of memory takes until it counts as a failure
 HEALTHY_RUN = 100.0  # seconds of a run without a fault
-PACE = 2.0
+STEADY_FAULT = 90.0  # seconds of a fault that reaches no limit: a hog, a hang or a delay
+MOST_CONNECTIONS = 150  # that a client which closes none of them may have
+DELAY = 1.0  # seconds that each message waits
+FEWEST_RATE = 0.2  # passes a second that are counted on, however few there were
+CELLS = ["sockets", "memory", "connections", "hog", "hang", "delay", "none", "shifted"]
 
 
 class Breathing:
     """Changes the pace of the load slowly: ramps, steps and bursts, drawn by seed."""
 
-    def __init__(self, load, seed):
+    def __init__(self, load, seed, pace):
         self.load, self.rng, self.stopping = load, random.Random(f"pace {seed}"), threading.Event()
-        self.factor = 1.0
+        self.factor, self.pace = 1.0, pace
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
@@ -53,7 +61,7 @@ class Breathing:
             while time.time() - began < length and not self.stopping.is_set():
                 share = (time.time() - began) / length
                 rest = {"ramp": 0.5 + (high - 0.5) * share, "step": high, "bursts": 0.4 if self.rng.random() < 0.2 else 3}[shape]
-                self.load.pace = PACE * rest / self.factor
+                self.load.pace = self.pace * rest / self.factor
                 time.sleep(2)
 
     def stop(self):
@@ -61,11 +69,26 @@ class Breathing:
         self.thread.join()
 
 
-def draw(seed, number):
+def kind_of(seed, number, rng, cells):
+    """With cells, each kind comes once in every so many runs; "shifted" has no fault and another load than the healthy time."""
+    drawn = rng.choice(["sockets", "sockets", "memory", "none"])
+    if not cells:
+        return drawn
+    turn, place = divmod(number, len(CELLS))
+    return random.Random(f"cells {seed} {turn}").sample(CELLS, len(CELLS))[place]
+
+
+def draw(seed, number, cells):
     rng = random.Random(f"{seed} {number}")
-    return {"seed": seed, "number": number, "kind": rng.choice(["sockets", "sockets", "memory", "none"]), "server": f"chunkserver-{rng.randrange(1, SERVERS + 1)}",
-            "point": rng.choice(POINTS), "before_s": round(rng.uniform(30, 45), 1),
-            "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
+    kind = kind_of(seed, number, rng, cells)
+    run = {"seed": seed, "number": number, "kind": "none" if kind == "shifted" else kind, "server": f"chunkserver-{rng.randrange(1, SERVERS + 1)}",
+           "point": rng.choice(POINTS), "before_s": round(rng.uniform(30, 45), 1),
+           "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
+    if kind == "shifted":
+        run["load"] = rng.choice([0.5, 2])
+    if run["kind"] in ("hang", "delay"):
+        run["point"] = "serve-stream"
+    return run
 
 
 def open_files(pid):
@@ -82,7 +105,56 @@ def passes_a_second(cluster, run):
     time.sleep(8)
     count = sum(fault["passed"] for fault in json.loads(cluster.output("fault", "list", run["server"], "--json"))["faults"])
     cluster.output("fault", "clear", run["server"])
-    return max(count / 8, 0.2)
+    return max(count / 8, FEWEST_RATE)
+
+
+class Connections:
+    """A client that connects to a server and never closes what it has."""
+
+    def __init__(self, port, a_second):
+        self.port, self.pause, self.held, self.stopping = port, 1 / a_second, [], threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def begin(self):
+        self.thread.start()
+
+    def run(self):
+        while not self.stopping.wait(self.pause):
+            try:
+                self.held.append(socket.create_connection(("127.0.0.1", self.port), timeout=1))
+            except OSError:
+                pass  # the limit is reached
+
+    def end(self):
+        self.stopping.set()
+        self.thread.join()
+        for one in self.held:
+            one.close()
+
+
+class NoMeans:
+    def end(self):
+        pass
+
+
+def begin_fault(cluster, run):
+    """Returns what says whether the fault's limit is reached (None: it has none), and what ends it before its server is restarted."""
+    pid = cluster.pid(run["server"])
+    if run["kind"] == "hog":
+        means = Crowded(pid)
+        means.begin()
+        return None, means
+    if run["kind"] in ("hang", "delay"):
+        wait = ["--delay", DELAY] if run["kind"] == "delay" else []
+        cluster.output("fault", "set", run["server"], run["point"], run["kind"], "--times", 0, *wait)
+        return None, NoMeans()
+    if run["kind"] == "connections":
+        limit = open_files(pid) + MOST_CONNECTIONS
+        subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={limit}:{limit}"], check=True)
+        means = Connections(cluster.port(run["server"]), MOST_CONNECTIONS / run["until_end_s"])
+        means.begin()
+        return lambda: open_files(pid) >= limit - 1, means
+    return leak(cluster, run), NoMeans()
 
 
 def leak(cluster, run):
@@ -98,24 +170,46 @@ def leak(cluster, run):
     return lambda: resident(pid) >= began + MEMORY
 
 
+def processor_times():
+    """All of the machine's, and what a hypervisor took of it, in ticks."""
+    times = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(times), times[7]
+
+
 def record_run(cluster, run, journal):
     run["began"] = time.time()
+    all_before, stolen_before = processor_times()
     time.sleep(run["before_s"])
-    failed, reached = None, None
+    failed, reached, means = None, None, NoMeans()
     if run["kind"] != "none":
-        reached = leak(cluster, run)
+        run["fault_asked"] = time.time()
+        reached, means = begin_fault(cluster, run)
     run["fault_began"] = time.time()
-    longest = HEALTHY_RUN if reached is None else 2.5 * run["until_end_s"] + 20
+    longest = HEALTHY_RUN if run["kind"] == "none" else STEADY_FAULT if reached is None else 2.5 * run["until_end_s"] + 20
     while time.time() - run["fault_began"] < longest and failed is None:
         time.sleep(INTERVAL)
         if reached is not None and reached():
             failed = time.time()
-    run.update(failed=failed, ended=time.time())
+    run.update(failed=failed, ended=time.time(), machine_load=os.getloadavg()[1])
+    all_after, stolen_after = processor_times()
+    run["steal"] = round((stolen_after - stolen_before) / max(all_after - all_before, 1), 4)
     with open(journal, "a", encoding="utf-8") as out:
         out.write(json.dumps(run) + "\n")
-    if reached is not None:
+    means.end()
+    if run["kind"] in ("hang", "delay"):
+        cluster.output("fault", "clear", run["server"], limit=30)  # a server does not stop while one of its streams hangs
+    if run["kind"] != "none":
         cluster.restart(run["server"])
         time.sleep(5)
+
+
+def keep(work, out):
+    """Copies what the detectors read."""
+    shutil.copytree(work / "cluster" / "data" / "monitor" / "metrics", out, dirs_exist_ok=True)
+    logs = out.with_name(out.name + ".logs")
+    logs.mkdir(exist_ok=True)
+    for log in (work / "cluster" / "log").glob("*.activity*"):
+        shutil.copy2(log, logs)
 
 
 def record(arguments):
@@ -128,9 +222,10 @@ def record(arguments):
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="metrics-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n')
-    load = Load(cluster, work, arguments.seed, PACE)
+    load = Load(cluster, work, arguments.seed, arguments.pace)
+    trace = arguments.out / f"trace-{done + 1}"
     load.start()
-    breathing = Breathing(load, f"{arguments.seed} {done}")
+    breathing = Breathing(load, f"{arguments.seed} {done}", arguments.pace)
     try:
         time.sleep(60)
         healthy = {"number": -1, "kind": "healthy", "began": time.time()}
@@ -138,11 +233,12 @@ def record(arguments):
         with open(journal, "a", encoding="utf-8") as out:
             out.write(json.dumps({**healthy, "ended": time.time(), "after": done}) + "\n")
         for number in range(done + 1, arguments.runs):
-            run = draw(arguments.seed, number)
+            run = draw(arguments.seed, number, arguments.cells)
             breathing.factor = run["load"]
             with open(arguments.out / "truth.jsonl", "a", encoding="utf-8") as out:  # before it begins
                 out.write(json.dumps(run) + "\n")
             record_run(cluster, run, journal)
+            keep(work, trace)
             breathing.factor = 1
             print(run, flush=True)
             time.sleep(15)
@@ -150,7 +246,7 @@ def record(arguments):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         breathing.stop()
         load.stop()
-        shutil.copytree(work / "cluster" / "data" / "monitor" / "metrics", arguments.out / f"trace-{done + 1}", dirs_exist_ok=True)
+        keep(work, trace)
         cluster.stop()
         shutil.rmtree(work, ignore_errors=True)
 
@@ -161,6 +257,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--train", type=float, default=600, help="seconds of healthy load that are recorded first")
     parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--pace", type=float, default=2.0, help="how long clients rest, against the load of the other campaigns")
+    parser.add_argument("--cells", action="store_true", help="every kind once before one comes again")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     record(parser.parse_args())
