@@ -15,16 +15,16 @@ namespace {
 using metric_trace::Series;
 
 /// The detector's windows are numbers of samples of this length.
-constexpr std::chrono::seconds kPeriod{1};
+constexpr std::chrono::seconds kScoredPeriod{1};
 /// Of times that the kernel counts in ticks. The text's ten seconds would see nothing that is shorter than ten minutes.
 constexpr std::chrono::seconds kTickPeriod{2};
 /// The healthy time of each process is cut into runs of this length.
-constexpr std::chrono::seconds kRun{240};
+constexpr std::chrono::seconds kCalibrationRun{240};
 /// Windows of the text's form with a p below this accuse.
 constexpr double kSmallP = 0.01;
 
 metric_trace::Answer<rams::Inputs> inputs_of(const Series& series) {
-  return rams::inputs_of(metric_trace::averaged_to(series, kPeriod),
+  return rams::inputs_of(metric_trace::averaged_to(series, kScoredPeriod),
                          {.perf = true, .proc_period = kTickPeriod});
 }
 
@@ -33,7 +33,7 @@ std::map<std::string, metric_trace::Answer<rams::Calibration>> calibrations(
     const metric_trace::Trace& healthy) {
   std::map<std::string, std::vector<rams::Inputs>> runs;
   for (uint32_t i = 0; i < healthy.header.sources.size(); ++i)
-    for (const Series& run : metric_trace::stretches(metric_trace::series_of(healthy, i), kRun))
+    for (const Series& run : metric_trace::stretches(metric_trace::series_of(healthy, i), kCalibrationRun))
       if (auto inputs = inputs_of(run)) runs[metric_trace::role_of(run.source)].push_back(std::move(*inputs));
   std::map<std::string, metric_trace::Answer<rams::Calibration>> out;
   for (const auto& [role, inputs] : runs)
