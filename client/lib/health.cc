@@ -8,7 +8,7 @@ void ServerHealth::avoid_for(ServerId server, Duration duration) {
   const TimePoint now = clock_.now();
   if (until_.size() >= kMaxServers)
     std::erase_if(until_, [now](const auto& entry) { return entry.second <= now; });
-  if (until_.size() >= kMaxServers) return;
+  if (until_.size() >= kMaxServers && !until_.contains(server)) return;
   TimePoint& until = until_[server];
   until = std::max(until, now + duration);
 }
@@ -26,7 +26,7 @@ void ServerHealth::lagged(ServerId server) {
 }
 
 void ServerHealth::answered(ServerId server) {
-  if (lags_.size() < kMaxServers) lags_[server] = {};
+  if (lags_.size() < kMaxServers || lags_.contains(server)) lags_[server] = {};
 }
 
 bool ServerHealth::avoid(ServerId server) const {

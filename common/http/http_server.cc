@@ -38,6 +38,7 @@ struct HttpServer::State {
   asio::thread_pool writer{
       2};  ///< the threads that write the bodies of long pages: one that is slow holds up no other
   std::atomic<bool> stopped = false;
+  std::stop_source stopping;
 
   Response answer(const beast::http::request<beast::http::empty_body>& request) const {
     if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
@@ -155,9 +156,14 @@ runtime::Endpoint HttpServer::local_endpoint() const {
   return {local.address().to_string(), local.port()};
 }
 
+std::stop_token HttpServer::stopping() const {
+  return state_->stopping.get_token();
+}
+
 void HttpServer::stop() {
   if (state_->stopped) return;
   state_->stopped = true;
+  state_->stopping.request_stop();
   boost::system::error_code ignored;
   state_->acceptor.close(ignored);
   state_->open.close_all();

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -40,6 +41,9 @@ class HttpServer {
   /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped.
   /// Idempotent.
   void stop();
+  /// Says from the begin of stop() on that the server stops. A late body that takes long looks at it now and then, from
+  /// any thread: what it makes from then on is sent to nobody, and the end of the daemon waits for it.
+  std::stop_token stopping() const;
 
  private:
   struct State;

@@ -39,6 +39,8 @@ void ActivityLog::stop(const Site& site, uint64_t span, Code outcome) {
   const Duration now = clock_.wall_now().time_since_epoch();
   const std::lock_guard lock(mutex_);
   if (open_.erase(span) == 0) return;
+  // What is first in a second begins it, or the lines of the second before would count for this one, too.
+  if (now / 1s != second_) tell_dropped(now);
   append("stop", fmt::format(FMT_STRING("{} {:x} {}"), site.name, span, code_name(outcome)), now);
 }
 
@@ -71,6 +73,7 @@ void ActivityLog::lost() {
   // Whatever waits is of executions that the reader does not know, or of which it misses the end.
   lines_.clear();
   open_.clear();
+  if (now / 1s != second_) tell_dropped(now);
   append("begin", who_, now);
 }
 

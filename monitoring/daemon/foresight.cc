@@ -5,10 +5,12 @@
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/base/signals_blocked.h"
+#include "common/log/log.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/trace/files.h"
 #include "monitoring/metrics/trace/selection.h"
@@ -38,18 +40,19 @@ Trace judged_columns(const Trace& part, int64_t since_ns) {
 }
 
 /// The last rows of the trace, as many as there should be in the time of so many.
-Trace latest(const std::string& directory, double rows) {
+Trace latest(const std::string& directory, double rows, const std::stop_token& stop) {
   const auto header = metric_trace::latest_header(directory);
   if (!header) return {};
   const double seconds = rows * std::chrono::duration<double>(header->period).count();
   const auto now = std::chrono::system_clock::now().time_since_epoch();  // NOLINT: the clock of the rows
   const int64_t since = std::chrono::nanoseconds(now).count() - static_cast<int64_t>(1.1 * seconds * 1e9);
   std::vector<Trace> parts;
-  const Status status = metric_trace::for_each_part(directory, since, [&](const Trace& part) {
+  const auto use = [&](const Trace& part) {
     // Rows of another interval do not fit to these.
     if (part.header.period != header->period) return;
     if (Trace judged = judged_columns(part, since); !judged.rows.empty()) parts.push_back(std::move(judged));
-  });
+  };
+  const Status status = metric_trace::for_each_part(directory, since, use, stop);
   return status.ok() && !parts.empty() ? metric_trace::joined(std::move(parts)) : Trace{};
 }
 
@@ -81,18 +84,36 @@ std::vector<Foretold> room_that_runs_out(const Trace& trace) {
   });
 }
 
+std::vector<Foretold> look_for_resources(const std::string& directory, const std::stop_token& stop) {
+  return resources_that_run_out(latest(directory, augury::kLongRows, stop));
+}
+
+std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop) {
+  return room_that_runs_out(latest(directory, augury::kLongRows * kScaleOfRoom, stop));
+}
+
 /// Lives as long as the thread, which may outlive the Foresight while a disk hangs.
 struct Foresight::Shared {
-  explicit Shared(std::string given) : directory(std::move(given)) {}
+  Shared(std::string given, Looks to_take) : directory(std::move(given)), looks(std::move(to_take)) {}
+
+  void run();
+  void look(std::vector<Foretold>& found);
 
   const std::string directory;
+  const Looks looks;
+  std::stop_source stopping;
   mutable std::mutex mutex;  ///< guards what follows
   std::condition_variable changed;
   std::vector<Foretold> standing;
-  bool stopping = false;
+  bool ended = false;
+
+  // The thread's only.
+  std::vector<Foretold> room;
+  Duration until_room{};
 };
 
-Foresight::Foresight(std::string directory) : shared_(std::make_shared<Shared>(std::move(directory))) {}
+Foresight::Foresight(std::string directory, Looks looks)
+    : shared_(std::make_shared<Shared>(std::move(directory), std::move(looks))) {}
 
 Foresight::~Foresight() {
   stop();
@@ -101,7 +122,7 @@ Foresight::~Foresight() {
 Status Foresight::start() {
   const SignalsBlocked blocked;
   try {
-    thread_ = std::thread([shared = shared_] { run(shared); });
+    thread_ = std::thread([shared = shared_] { shared->run(); });
   } catch (const std::system_error& failure) {
     return {Code::kUnavailable, failure.what()};
   }
@@ -109,13 +130,15 @@ Status Foresight::start() {
 }
 
 void Foresight::stop() {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->stopping = true;
-  }
+  shared_->stopping.request_stop();
+  if (!thread_.joinable()) return;
+  std::unique_lock lock(shared_->mutex);
   shared_->changed.notify_all();
-  // It may be waiting for a disk that hangs, and has nothing that anybody else needs.
-  if (thread_.joinable()) thread_.detach();
+  const bool ended = shared_->changed.wait_for(lock, kStopLimit, [this] { return shared_->ended; });
+  lock.unlock();
+  if (ended) return thread_.join();
+  log::warning("stopped without waiting any longer for what looks for resources that run out");
+  thread_.detach();
 }
 
 std::vector<Foretold> Foresight::standing() const {
@@ -123,21 +146,39 @@ std::vector<Foretold> Foresight::standing() const {
   return shared_->standing;
 }
 
-void Foresight::run(const std::shared_ptr<Shared>& shared) {
-  std::vector<Foretold> room;
-  std::unique_lock lock(shared->mutex);
-  for (Duration since_room = kRoomEvery; !shared->stopping; since_room += kEvery) {
-    lock.unlock();
-    if (since_room >= kRoomEvery) {
-      room = room_that_runs_out(latest(shared->directory, augury::kLongRows * kScaleOfRoom));
-      since_room = Duration{};
-    }
-    std::vector<Foretold> found = resources_that_run_out(latest(shared->directory, augury::kLongRows));
-    found.insert(found.end(), room.begin(), room.end());
-    lock.lock();
-    shared->standing = std::move(found);
-    shared->changed.wait_for(lock, kEvery, [&] { return shared->stopping; });
+void Foresight::Shared::look(std::vector<Foretold>& found) {
+  const std::stop_token stop = stopping.get_token();
+  if (until_room <= Duration{}) {
+    room.clear();
+    room = looks.room(directory, stop);
+    until_room = kRoomEvery;
   }
+  until_room -= looks.every;
+  found = looks.resources(directory, stop);
+  found.insert(found.end(), room.begin(), room.end());
+}
+
+void Foresight::Shared::run() {
+  bool failed = false;
+  while (!stopping.stop_requested()) {
+    std::vector<Foretold> found;
+    try {
+      look(found);
+      failed = false;
+    } catch (const std::exception& failure) {
+      found.clear();
+      if (!std::exchange(failed, true))
+        log::warning(
+            "nothing is foretold for now: {}; that is tried again every minute, and nothing else stops",
+            failure.what());
+    }
+    std::unique_lock lock(mutex);
+    standing = std::move(found);
+    changed.wait_for(lock, looks.every, [this] { return stopping.stop_requested(); });
+  }
+  const std::lock_guard lock(mutex);
+  ended = true;
+  changed.notify_all();
 }
 
 std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& snapshot) {

@@ -2,7 +2,9 @@
 /// sampler has written, and whoever asks gets the latest answer at once.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,24 +29,39 @@ std::vector<Foretold> resources_that_run_out(const metric_trace::Trace& trace);
 /// The room on the disks of chunkservers that will run out within a week, as the last six hours have it. Pure.
 std::vector<Foretold> room_that_runs_out(const metric_trace::Trace& trace);
 
-/// May be used from any thread.
+/// The same two of the latest rows in a directory; nothing when there are none.
+std::vector<Foretold> look_for_resources(const std::string& directory, const std::stop_token& stop);
+std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop);
+
+/// May be used from any thread. Whatever fails on its thread, down to memory that is not to be had, is told once and ends
+/// nothing: what stood is forgotten, and the next look is as usual.
 class Foresight {
  public:
   static constexpr Duration kEvery = std::chrono::minutes(1), kRoomEvery = std::chrono::minutes(30);
+  /// stop() waits for a disk that hangs no longer than this, and leaves the thread to itself then.
+  static constexpr Duration kStopLimit = std::chrono::seconds(1);
+
+  using Look =
+      std::function<std::vector<Foretold>(const std::string& directory, const std::stop_token& stop)>;
+  struct Looks {
+    Look resources = look_for_resources, room = look_for_room;
+    Duration every = kEvery;
+  };
 
   /// `directory`: of the trace.
-  explicit Foresight(std::string directory);
+  explicit Foresight(std::string directory) : Foresight(std::move(directory), Looks{}) {}
+  Foresight(std::string directory, Looks looks);
   ~Foresight();  ///< stops it
   Foresight(const Foresight&) = delete;
 
   /// kUnavailable: there is no thread to be had; nothing is foretold then.
   Status start();
+  /// Idempotent.
   void stop();
   std::vector<Foretold> standing() const;
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared);
 
   std::shared_ptr<Shared> shared_;
   std::thread thread_;

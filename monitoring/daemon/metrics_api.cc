@@ -124,7 +124,8 @@ double MetricsQuery::step(double period_s) const {
   return std::max({wanted, since_s / kMostPoints, period_s});
 }
 
-std::string metrics_document(const MetricsQuery& query, const MetricsSource& source, int64_t now_ns) {
+std::string metrics_document(const MetricsQuery& query, const MetricsSource& source, int64_t now_ns,
+                             const std::stop_token& stop) {
   Document document = {{"now_unix_s", static_cast<double>(now_ns / 1'000'000) / 1e3},
                        {"recording", recording_document(source)}};
   Status read;
@@ -142,8 +143,8 @@ std::string metrics_document(const MetricsQuery& query, const MetricsSource& sou
                                  .since_ns = since_ns,
                                  .until_ns = now_ns + 1,
                                  .step_ns = step_ns});
-    read = metric_trace::for_each_part(source.directory, since_ns,
-                                       [&](const metric_trace::Trace& part) { digest.add(part); });
+    read = metric_trace::for_each_part(
+        source.directory, since_ns, [&](const metric_trace::Trace& part) { digest.add(part); }, stop);
     document["since_unix_s"] = static_cast<double>(since_ns / 1'000'000) / 1e3;
     document["step_s"] = static_cast<double>(step_ns) / 1e9;
     document["series"] = Document::array();

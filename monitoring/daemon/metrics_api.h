@@ -1,6 +1,7 @@
 /// /api/v1/metrics: what is recorded, and metrics over time, as JSON.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,9 @@ struct MetricsSource {
   recording::RecordingState state;
 };
 
-/// Reads the trace of the directory; that may take seconds. Never fails: what is wrong is in the field "problem".
-std::string metrics_document(const MetricsQuery& query, const MetricsSource& source, int64_t now_ns);
+/// Reads the trace of the directory; that may take seconds. Never fails: what is wrong is in the field "problem". Once
+/// `stop` says so it ends soon, with that as the problem.
+std::string metrics_document(const MetricsQuery& query, const MetricsSource& source, int64_t now_ns,
+                             const std::stop_token& stop = {});
 
 }  // namespace kintsugi::monitoring

@@ -58,7 +58,8 @@ asio::awaitable<void> MetricsRecorder::look_for_processes() {
 
 namespace {
 
-http::Response answer(std::string_view text, const MetricsRecorder& recorder, const runtime::Clock& clock) {
+http::Response answer(std::string_view text, const MetricsRecorder& recorder, const runtime::Clock& clock,
+                      const std::stop_token& stop) {
   const auto query = MetricsQuery::parse(text);
   if (!query) return {.status = 400, .body = query.error().message() + "\n"};
   MetricsSource source{.directory = recorder.directory(),
@@ -67,8 +68,8 @@ http::Response answer(std::string_view text, const MetricsRecorder& recorder, co
                        .state = recorder.state().recording};
   const int64_t now_ns = clock.wall_now().time_since_epoch().count();
   http::Response response{.content_type = "application/json", .body = {}};
-  response.late_body = [query = *query, source = std::move(source), now_ns] {
-    return metrics_document(query, source, now_ns);
+  response.late_body = [query = *query, source = std::move(source), now_ns, stop] {
+    return metrics_document(query, source, now_ns, stop);
   };
   return response;
 }
@@ -103,21 +104,23 @@ void add_metrics(metrics::Metrics& metrics, const MetricsRecorder& recorder) {
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const MetricsRecorder& recorder,
                const runtime::Clock& clock) {
   add_metrics(metrics, recorder);
-  http.handle("/api/v1/metrics",
-              [&recorder, &clock](std::string_view query) { return answer(query, recorder, clock); });
+  const std::stop_token stop = http.stopping();
+  http.handle("/api/v1/metrics", [&recorder, &clock, stop](std::string_view query) {
+    return answer(query, recorder, clock, stop);
+  });
   // One comparison at a time: it takes seconds, and plots and /metrics are written by the same threads.
   const auto compares = std::make_shared<std::mutex>();
-  http.handle("/api/v1/unlike", [&recorder, &clock, compares](std::string_view text) {
+  http.handle("/api/v1/unlike", [&recorder, &clock, compares, stop](std::string_view text) {
     const auto query = MetricsQuery::parse(text);
     if (!query) return http::Response{.status = 400, .body = query.error().message() + "\n"};
     if (query->since_s > kLongestUnlike)
       return http::Response{.status = 400, .body = "since: at most six hours\n"};
     http::Response response{.content_type = "application/json", .body = {}};
-    response.late_body = [query = *query, directory = recorder.directory(), compares,
+    response.late_body = [query = *query, directory = recorder.directory(), compares, stop,
                           now_ns = clock.wall_now().time_since_epoch().count()]() -> std::string {
       const std::unique_lock alone(*compares, std::try_to_lock);
       if (!alone) return "{\"problem\":\"another comparison is running; ask again\"}\n";
-      return unlike_document(query, directory, now_ns);
+      return unlike_document(query, directory, now_ns, stop);
     };
     return response;
   });

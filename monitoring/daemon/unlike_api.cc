@@ -17,14 +17,15 @@ using metric_trace::Trace;
 
 /// The rows of one server from `since_ns` on; without metrics when it has none.
 Trace rows_of(const std::string& directory, const std::string& server, int64_t since_ns,
-              std::chrono::nanoseconds period) {
+              std::chrono::nanoseconds period, const std::stop_token& stop) {
   std::vector<Trace> parts;
-  const Status read = metric_trace::for_each_part(directory, since_ns, [&](const Trace& part) {
+  const auto use = [&](const Trace& part) {
     // Rows of another interval do not fit to the latest.
     if (part.header.period != period) return;
     Trace selected = metric_trace::select(part, {.source = server, .metrics = {}}, since_ns);
     if (!selected.header.metrics.empty()) parts.push_back(std::move(selected));
-  });
+  };
+  const Status read = metric_trace::for_each_part(directory, since_ns, use, stop);
   return read.ok() && !parts.empty() ? metric_trace::joined(std::move(parts)) : Trace{};
 }
 
@@ -37,7 +38,8 @@ struct Found {
 
 }  // namespace
 
-std::string unlike_document(const MetricsQuery& query, const std::string& directory, int64_t now_ns) {
+std::string unlike_document(const MetricsQuery& query, const std::string& directory, int64_t now_ns,
+                            const std::stop_token& stop) {
   Document document = {{"since_s", query.since_s},
                        {"healthy_s", kHealthySeconds},
                        {"lines", Document::array()},
@@ -49,7 +51,8 @@ std::string unlike_document(const MetricsQuery& query, const std::string& direct
   // One server after the other, so that the rows of one are in memory.
   for (const metric_trace::Source& source : header ? header->sources : std::vector<metric_trace::Source>()) {
     if (!query.server.empty() && source.name != query.server) continue;
-    Trace healthy = rows_of(directory, source.name, since_ns, header->period);
+    Trace healthy = rows_of(directory, source.name, since_ns, header->period, stop);
+    if (stop.stop_requested()) return "{\"problem\":\"the monitor stops\"}\n";
     // What was recorded last may be from long ago.
     if (healthy.rows.empty() || healthy.rows.back().t_ns < now_ns - static_cast<int64_t>(query.since_s * 1e9))
       continue;

@@ -1,6 +1,7 @@
 #include "monitoring/recording/recording.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -38,9 +39,15 @@ asio::awaitable<void> Recording::sample() {
     pages.spawn(daemon->sample_page(deadline));
   // The pages are asked for first, and /proc is read while they are on their way.
   co_await asio::post(runtime_.executor, asio::use_awaitable);
-  for (const auto& [name, daemon] : daemons_)
-    daemon->sample_process();
+  std::exception_ptr failure;
+  try {
+    for (const auto& [name, daemon] : daemons_)
+      daemon->sample_process();
+  } catch (...) {
+    failure = std::current_exception();  // the pages still have to be waited for
+  }
   co_await pages.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 asio::awaitable<void> Recording::tick() {

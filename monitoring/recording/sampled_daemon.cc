@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
+
+#include "common/log/log.h"
 
 namespace kintsugi::recording {
 namespace {
@@ -62,12 +65,16 @@ void SampledDaemon::sample_process() {
 asio::awaitable<void> SampledDaemon::sample_page(TimePoint deadline) {
   page_answered_ = false;
   if (!page_ || runtime_.clock.now() < page_again_) co_return;
-  const Status status = co_await page_->reader.read(deadline);
-  if (!status.ok()) page_again_ = runtime_.clock.now() + kPageAgain;
-  page_answered_ = status.ok();
-  if (!page_answered_) co_return;
-  if (page_->placed != page_->reader.names()) place_metrics();
-  note_regions();
+  try {
+    const Status status = co_await page_->reader.read(deadline);
+    if (status.ok() && page_->placed != page_->reader.names()) place_metrics();
+    if (status.ok()) note_regions();
+    page_answered_ = status.ok();
+  } catch (const std::exception& failure) {
+    log::debug("the page of {} is not sampled: {}", target_.name,
+               failure.what());  // memory was not to be had, say
+  }
+  if (!page_answered_) page_again_ = runtime_.clock.now() + kPageAgain;
 }
 
 void SampledDaemon::place_metrics() {

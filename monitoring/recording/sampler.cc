@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <ctime>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -32,11 +33,17 @@ struct Sampler::Shared {
   asio::awaitable<void> ticks(const runtime::Runtime& runtime, runtime::TaskGroup& tasks);
   void tell(const Recording& recording);
   std::optional<std::vector<Target>> take_targets();
+  void run();
+  void sample_until_stopped();
+  /// Waits until it is time to begin anew. False: the sampler stops.
+  bool failed(const std::exception& failure);
 
   const RecordingOptions options;
   std::mutex mutex;  ///< guards what follows
   std::condition_variable changed;
   std::optional<std::vector<Target>> targets;  ///< none: as before
+  std::vector<Target> last_targets;
+  RecordingState earlier;  ///< counts of the recordings that ended by an exception
   SamplerState state;
   bool stopping = false, ended = false;
   runtime::ProductionRuntime* own = nullptr;  ///< that of the thread, while it runs
@@ -45,12 +52,15 @@ struct Sampler::Shared {
 
 std::optional<std::vector<Target>> Sampler::Shared::take_targets() {
   const std::lock_guard lock(mutex);
+  if (targets) last_targets = *targets;
   return std::exchange(targets, std::nullopt);
 }
 
 void Sampler::Shared::tell(const Recording& recording) {
   const std::lock_guard lock(mutex);
   state = {.recording = recording.state(), .processor_time = processor_time_of_this_thread()};
+  state.recording.rows += earlier.rows;
+  state.recording.missed_rows += earlier.missed_rows;
 }
 
 asio::awaitable<void> Sampler::Shared::ticks(const runtime::Runtime& runtime, runtime::TaskGroup& group) {
@@ -69,24 +79,49 @@ asio::awaitable<void> Sampler::Shared::ticks(const runtime::Runtime& runtime, ru
   co_await group.join();
 }
 
-void Sampler::run(const std::shared_ptr<Shared>& shared) {
+void Sampler::Shared::sample_until_stopped() {
+  runtime::ProductionRuntime here;
+  runtime::TaskGroup group(here.runtime());
   {
-    runtime::ProductionRuntime here;
-    runtime::TaskGroup group(here.runtime());
-    bool go = false;
-    {
-      const std::lock_guard lock(shared->mutex);
-      go = !shared->stopping;
-      if (go) shared->own = &here, shared->tasks = &group;
-    }
-    if (go) runtime::run_on(here, shared->ticks(here.runtime(), group));
-    const std::lock_guard lock(shared->mutex);
-    shared->own = nullptr;
-    shared->tasks = nullptr;
+    const std::lock_guard lock(mutex);
+    if (stopping) return;
+    own = &here, tasks = &group;
   }
-  const std::lock_guard lock(shared->mutex);
-  shared->ended = true;
-  shared->changed.notify_all();
+  const auto gone = [this](void*) {
+    const std::lock_guard lock(mutex);
+    own = nullptr, tasks = nullptr;
+  };
+  const std::unique_ptr<Shared, decltype(gone)> while_it_runs(this, gone);
+  runtime::run_on(here, ticks(here.runtime(), group));
+}
+
+bool Sampler::Shared::failed(const std::exception& failure) {
+  std::unique_lock lock(mutex);
+  const bool told = !std::exchange(state.recording.stopped, failure.what()).empty();
+  ++state.recording.missed_rows;
+  earlier = state.recording;
+  if (!told) {
+    lock.unlock();
+    log::warning("metrics are not recorded: {}; that is tried again every {} s, and nothing else stops",
+                 failure.what(), kAgain / std::chrono::seconds(1));
+    lock.lock();
+  }
+  if (!targets) targets = last_targets;
+  return !changed.wait_for(lock, kAgain, [this] { return stopping; });
+}
+
+void Sampler::Shared::run() {
+  for (bool again = true; again;) {
+    again = false;
+    try {
+      sample_until_stopped();
+    } catch (const std::exception& failure) {
+      again = failed(failure);
+    }
+  }
+  const std::lock_guard lock(mutex);
+  ended = true;
+  changed.notify_all();
 }
 
 Sampler::Sampler(RecordingOptions options) : shared_(std::make_shared<Shared>(std::move(options))) {}
@@ -98,7 +133,7 @@ Sampler::~Sampler() {
 Status Sampler::start() {
   const SignalsBlocked blocked;
   try {
-    thread_ = std::thread([shared = shared_] { run(shared); });
+    thread_ = std::thread([shared = shared_] { shared->run(); });
   } catch (const std::system_error& failure) {
     return {Code::kUnavailable, failure.what()};
   }
@@ -118,6 +153,7 @@ SamplerState Sampler::state() const {
 void Sampler::stop() {
   std::unique_lock lock(shared_->mutex);
   if (std::exchange(shared_->stopping, true) || !thread_.joinable()) return;
+  shared_->changed.notify_all();
   if (shared_->own != nullptr)
     asio::post(shared_->own->io(), [tasks = shared_->tasks] { tasks->request_stop(); });
   const bool ended = shared_->changed.wait_for(lock, kStopLimit, [&] { return shared_->ended; });

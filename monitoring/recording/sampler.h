@@ -14,12 +14,14 @@ struct SamplerState {
   Duration processor_time{};  ///< of the thread
 };
 
-/// Its thread waits for disks and for other processes; whoever has a Sampler never waits for them. May be used from any
-/// thread.
+/// Its thread waits for disks and for other processes; whoever has a Sampler never waits for them. What fails there by an
+/// exception, such as memory or descriptors that are not to be had, is told once, and the thread begins anew after kAgain.
+/// May be used from any thread.
 class Sampler {
  public:
   /// stop() waits for a disk that hangs no longer than this, and leaves the thread to itself then.
   static constexpr Duration kStopLimit = std::chrono::seconds(2);
+  static constexpr Duration kAgain = std::chrono::seconds(5);
 
   explicit Sampler(RecordingOptions options);
   ~Sampler();  ///< stops it
@@ -34,7 +36,6 @@ class Sampler {
 
  private:
   struct Shared;
-  static void run(const std::shared_ptr<Shared>& shared);
 
   std::shared_ptr<Shared> shared_;
   std::thread thread_;

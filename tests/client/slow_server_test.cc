@@ -177,5 +177,30 @@ TEST(ServerHealth, AvoidsFewOfThoseThatLagAndForgivesWhoAnswers) {
   EXPECT_FALSE(health.avoid(other));
 }
 
+TEST(ServerHealth, ForgivesWhoAnswersAlsoWhenItKnowsAsManyServersAsItCan) {
+  simulation::Simulation simulation(1);
+  ServerHealth health(simulation.clock());
+  for (uint64_t id = 1; id <= ServerHealth::kMaxServers; ++id)
+    health.answered(ServerId{id});
+  const ServerId one{1};
+  for (int turn = 0; turn < 10; ++turn) {
+    health.lagged(one);
+    health.answered(one);
+  }
+  EXPECT_FALSE(health.avoid(one)) << "now and then is no rule";
+}
+
+TEST(ServerHealth, AvoidsWhoFailsAgainAlsoWhenItAvoidsAsManyServersAsItCan) {
+  simulation::Simulation simulation(1);
+  ServerHealth health(simulation.clock());
+  for (uint64_t id = 1; id <= ServerHealth::kMaxServers; ++id)
+    health.failed(ServerId{id});
+  simulation.run_for(ServerHealth::kAvoidFor / 2);
+  const ServerId one{1};
+  health.failed(one);
+  simulation.run_for(ServerHealth::kAvoidFor - std::chrono::milliseconds(1));
+  EXPECT_TRUE(health.avoid(one));
+}
+
 }  // namespace
 }  // namespace kintsugi::client

@@ -4,7 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/runtime/production/activity_file.h"
@@ -82,6 +84,19 @@ TEST_F(ActivityLogTest, AboveTheLinesOfASecondWholeExecutionsAreDroppedAndCounte
   EXPECT_TRUE(next.starts_with("2026-11-22T08:36:38.123456+0000 activity dropped 500\n")) << next;
 }
 
+TEST_F(ActivityLogTest, ASecondThatBeginsWithAnEndHasRoomForAllItsLines) {
+  for (uint64_t span = 1; span <= 1001; ++span)
+    log.start(kRead, span);
+  log.take();
+  clock.wall += 1s;
+  log.stop(kRead, 1, Code::kOk);
+  log.start(kRead, 2000);
+  EXPECT_EQ(log.take(),
+            "2026-11-22T08:36:38.123456+0000 activity dropped 1\n"
+            "2026-11-22T08:36:38.123456+0000 activity stop chunkserver.read_chunk 1 ok\n"
+            "2026-11-22T08:36:38.123456+0000 activity start chunkserver.read_chunk 7d0\n");
+}
+
 TEST_F(ActivityLogTest, WhatWasDroppedIsToldAlsoWhenNothingFollows) {
   for (uint64_t span = 1; span <= 1001; ++span)
     log.start(kRead, span);
@@ -148,6 +163,33 @@ TEST_F(ActivityFileTest, IsRotated) {
   EXPECT_EQ(lines_of(read(path)), 1u);
   EXPECT_EQ(fs::file_size(folder_ / "d.activity.1.log"), ActivityFile::kMostBytes - 10);
   EXPECT_EQ(read(folder_ / "d.activity.2.log"), "older");
+}
+
+TEST_F(ActivityFileTest, ALineThatWasTornDoesNotSwallowTheNextOne) {
+  const std::string path = (folder_ / "d.activity.log").string();
+  std::ofstream(path) << "2026-11-22T08:36:37.123456+0000 activity start chunkserver.re";
+  {
+    ActivityFile file(path, log);
+  }
+  EXPECT_EQ(read(path),
+            "2026-11-22T08:36:37.123456+0000 activity start chunkserver.re\n"
+            "2026-11-22T08:36:37.123456+0000 activity begin pid=412 program=tester\n");
+}
+
+TEST_F(ActivityFileTest, ADiskThatHangsDoesNotHoldUpTheEnd) {
+  // Whoever opens a pipe waits for the other end.
+  const std::string path = (folder_ / "d.activity.log").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_EQ(::fcntl(reader, F_SETPIPE_SZ, 4096), 4096);
+  for (uint64_t span = 1; span <= 900; ++span)
+    log.start(kRead, span);
+  const auto began = std::chrono::steady_clock::now();
+  {
+    ActivityFile file(path, log);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  ::close(reader);
 }
 
 TEST_F(ActivityFileTest, AFolderThatIsNotThereIsNoMatterOfTheDaemons) {

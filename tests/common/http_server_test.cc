@@ -133,6 +133,26 @@ TEST(HttpServer, StopsOnceTheBodyThatIsBeingMadeIsReadyAndSendsItToNobody) {
   EXPECT_EQ(answer, "");
 }
 
+TEST(HttpServer, ABodyThatTakesLongSeesThatTheServerStops) {
+  Serving serving;
+  std::promise<void> begun;
+  serving.server.handle("/late", [&, stop = serving.server.stopping()](std::string_view) {
+    return Response{.late_body = [&, stop] {
+      begun.set_value();
+      while (!stop.stop_requested())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return std::string("last words\n");
+    }};
+  });
+  serving.start();
+  EXPECT_FALSE(serving.server.stopping().stop_requested());
+  tcp::socket socket = serving.connect();
+  ask(socket, "/late");
+  begun.get_future().wait();
+  serving.stop();
+  EXPECT_TRUE(serving.server.stopping().stop_requested());
+}
+
 /// Whether the server has hung up on `socket`, waiting for that for as long as `limit` says.
 bool hung_up(tcp::socket& socket, std::chrono::milliseconds limit) {
   pollfd ready{.fd = socket.native_handle(), .events = POLLIN, .revents = 0};

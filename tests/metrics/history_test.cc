@@ -92,6 +92,21 @@ TEST_F(History, IsReadFileByFileFromTheOneInWhichTheTimeLies) {
   EXPECT_EQ(for_each_part(path_ + "/none", 0, count).code(), Code::kNotFound);
 }
 
+TEST_F(History, IsReadNoFurtherOnceNobodyWaitsForIt) {
+  const Trace trace = gauges({"a"}, 240, [](size_t) { return std::vector<double>{1}; });
+  auto keeper = Keeper::open({.directory = path_, .most_time = std::chrono::seconds(240)}, trace.header);
+  ASSERT_TRUE(keeper) << keeper.error();
+  for (const Row& row : trace.rows)
+    ASSERT_TRUE((*keeper)->append(row).ok());
+  std::stop_source stopping;
+  size_t parts = 0;
+  const auto use = [&](const Trace&) {
+    if (++parts == 2) stopping.request_stop();
+  };
+  EXPECT_EQ(for_each_part(path_, INT64_MIN, use, stopping.get_token()).code(), Code::kCancelled);
+  EXPECT_EQ(parts, 2u);
+}
+
 TEST(Digest, TellsLeastMeanAndMostOfEachStep) {
   Digest digest(request({"rss"}));
   std::vector<double> values(25, 5);

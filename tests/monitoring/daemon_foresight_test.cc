@@ -1,11 +1,14 @@
 // Resources that run out, from the trace that a sampler wrote to the verdict that people read.
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/log/log.h"
 #include "common/proto/verdict_advice.h"
 #include "common/proto/verdicts.h"
 #include "monitoring/daemon/foresight.h"
@@ -93,6 +96,44 @@ TEST(Foresight, RoomThatShrinksForHoursIsForetold) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NEAR(found[0].what.exhaustion.seconds_left / 86400, 6.8, 0.1);
   EXPECT_TRUE(resources_that_run_out(trace).empty());
+}
+
+TEST(Foresight, ALookThatFailsByAnExceptionEndsNothingAndIsTriedAgain) {
+  std::atomic<int> warnings = 0;
+  log::set_sink([&](log::Level level, std::string_view) { warnings += level == log::Level::kWarning; });
+  std::atomic<int> looks = 0;
+  Foresight::Looks fails{.every = std::chrono::milliseconds(5)};
+  fails.resources = [&](const std::string&, const std::stop_token&) -> std::vector<Foretold> {
+    const int look = ++looks;
+    if (look == 2 || look == 3) throw std::bad_alloc();
+    return {{.server = "chunkserver-1"}};
+  };
+  Foresight foresight("", fails);
+  ASSERT_TRUE(foresight.start().ok());
+  while (looks < 5)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(foresight.standing().size(), 1U);
+  foresight.stop();
+  log::set_sink({});
+  EXPECT_EQ(warnings, 1);
+}
+
+TEST(Foresight, ALookThatTakesLongDoesNotHoldUpTheStop) {
+  std::atomic<bool> looks = false;
+  Foresight::Looks slow;
+  slow.resources = [&](const std::string&, const std::stop_token& stop) -> std::vector<Foretold> {
+    looks = true;
+    while (!stop.stop_requested())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return {};
+  };
+  Foresight foresight("", slow);
+  ASSERT_TRUE(foresight.start().ok());
+  while (!looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto began = std::chrono::steady_clock::now();
+  foresight.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, Foresight::kStopLimit);
 }
 
 TEST(Foresight, AHealthyProcessAndNoTraceAtAllSayNothing) {

@@ -67,6 +67,17 @@ TEST_F(Unlike, NothingIsSaidOfAHealthyServer) {
   EXPECT_EQ(document["lines"][0], "nothing is unlike the healthy time");
 }
 
+TEST_F(Unlike, NothingIsReadOrComparedOnceTheMonitorStops) {
+  const Trace trace = recorded(true);
+  asked(trace, {.server = "chunkserver-1", .since_s = 600});
+  std::stop_source stopping;
+  stopping.request_stop();
+  const auto document = Json::parse(
+      unlike_document({.since_s = 600}, directory_, trace.rows.back().t_ns, stopping.get_token()));
+  EXPECT_FALSE(document.contains("findings")) << document;
+  EXPECT_THAT(document["problem"].get<std::string>(), HasSubstr("stops"));
+}
+
 TEST_F(Unlike, WhatIsNotRecordedIsAProblem) {
   EXPECT_THAT(asked(recorded(false), {.server = "chunkserver-9"})["problem"].get<std::string>(),
               HasSubstr("chunkserver-9"));

@@ -310,6 +310,44 @@ TEST_F(Recorded, TheSamplerKeepsItsPeriodAndStopsAtOnce) {
   }
 }
 
+TEST_F(Recorded, ASamplerThatGetsNoDescriptorsSaysSoOnceAndBeginsAnew) {
+  std::atomic<int> warnings = 0;
+  log::set_sink([&](log::Level level, std::string_view) { warnings += level == log::Level::kWarning; });
+  FakeDaemon daemon;
+  Sampler sampler(options(std::chrono::milliseconds(50)));
+  sampler.set_targets({daemon.target("chunkserver-1")});
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  ASSERT_TRUE(sampler.start().ok());
+  while (sampler.state().recording.stopped.empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  while (sampler.state().recording.rows < 3)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(sampler.state().recording.stopped.empty());
+  EXPECT_GE(sampler.state().recording.missed_rows, 1u);
+  EXPECT_EQ(warnings, 1);
+  sampler.stop();
+}
+
+TEST_F(Recorded, ASamplerThatFailsStopsAtOnce) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  log::set_sink([](log::Level, std::string_view) {});
+  Sampler sampler(options());
+  ASSERT_TRUE(sampler.start().ok());
+  while (sampler.state().recording.stopped.empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto began = std::chrono::steady_clock::now();
+  sampler.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 TEST_F(Recorded, ASamplerThatWasNeverStartedStops) {
   Sampler sampler(options());
   sampler.stop();

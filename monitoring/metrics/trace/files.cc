@@ -86,19 +86,21 @@ Result<Trace> read_directory(const std::string& directory) {
 }  // namespace
 
 Status for_each_part(const std::string& directory, int64_t since_ns,
-                     const std::function<void(Trace part)>& use) {
+                     const std::function<void(Trace part)>& use, const std::stop_token& stop) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) return nothing_in(directory);
   KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(directory));
   if (paths.empty()) return nothing_in(directory);
   size_t first = paths.size() - 1;
   // A file ends where the next one begins.
-  for (; first > 0; --first) {
+  for (; first > 0 && !stop.stop_requested(); --first) {
     const auto beginning = read_beginning(paths[first]);
     if (beginning && !beginning->rows.empty() && beginning->rows.front().t_ns <= since_ns) break;
   }
-  for (size_t i = first; i < paths.size(); ++i)
+  for (size_t i = first; i < paths.size(); ++i) {
+    if (stop.stop_requested()) return {Code::kCancelled, "nobody waits for the trace any more"};
     if (auto part = read_file(paths[i], Torn::kEndsTheTrace)) use(std::move(*part));
+  }
   return {};
 }
 

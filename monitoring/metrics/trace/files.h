@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "monitoring/metrics/trace/trace.h"
@@ -20,9 +21,10 @@ inline constexpr uint64_t kMostReadBytes = uint64_t{4} << 30;
 
 /// Gives `use` the files of a Keeper's directory one by one, the oldest first, so that no more than one is in memory;
 /// those that end before `since_ns` are left out as a whole. A file that is dropped or damaged meanwhile is passed over.
-/// kNotFound: there is no directory, or no file in it. Another process may write to the directory.
+/// kNotFound: there is no directory, or no file in it. kCancelled: `stop` says that nobody wants them any more. Another
+/// process may write to the directory.
 Status for_each_part(const std::string& directory, int64_t since_ns,
-                     const std::function<void(Trace part)>& use);
+                     const std::function<void(Trace part)>& use, const std::stop_token& stop = {});
 
 /// The header that rows have now: that of the youngest file. kNotFound: as above.
 Result<Header> latest_header(const std::string& directory);
