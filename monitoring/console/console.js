@@ -2,6 +2,7 @@
 import { graph, naturalWidth } from "./graph.js";
 import { history } from "./history.js";
 import { timeline } from "./timeline.js";
+import { unlike } from "./unlike.js";
 import { bytes, clock, counted, place, rate, seconds } from "./format.js";
 
 const kPoll = 2000, kRowsShown = 12;
@@ -387,3 +388,4 @@ addEventListener("resize", () => {
 setTheme(new URLSearchParams(location.search).get("theme") ?? localStorage.getItem("theme"));
 poll();
 history();
+unlike();

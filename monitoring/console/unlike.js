@@ -1,0 +1,45 @@
+// Compares the last minutes with the two hours before, when somebody asks for it: it takes the monitor seconds.
+import { counted } from "./format.js";
+
+const by = (id) => document.getElementById(id);
+
+function paragraph(className, text) {
+  return Object.assign(document.createElement("p"), { className, textContent: text });
+}
+
+// A line of a finding begins with its server, what belongs to it is indented.
+function drawn(document_) {
+  if (document_.problem) return [paragraph("quiet", `Not compared: ${document_.problem}.`)];
+  const list = document.createElement("ul");
+  list.className = "findings";
+  for (const line of document_.lines) {
+    const item = document.createElement("li");
+    item.className = line.startsWith("  ") ? "quiet" : "";
+    item.textContent = line.trim();
+    list.append(item);
+  }
+  return [list];
+}
+
+async function compare(minutes, button) {
+  const body = by("unlike-body"), server = by("history-server").value;
+  button.disabled = true;
+  body.replaceChildren(paragraph("quiet", `Comparing the last ${counted(minutes, "minute")} of ${server || "all daemons"} with the two hours before …`));
+  try {
+    const query = new URLSearchParams({ since: String(minutes * 60), ...(server && { server }) });
+    const answer = await fetch(`api/v1/unlike?${query}`, { signal: AbortSignal.timeout(120000) });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    body.replaceChildren(...drawn(await answer.json()));
+  } catch (error) {
+    body.replaceChildren(paragraph("quiet", `The monitor did not answer the question (${error.message}).`));
+  } finally {
+    button.disabled = false;
+  }
+}
+
+export function unlike() {
+  by("unlike-choices").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) compare(Number(button.dataset.minutes), button);
+  });
+}
