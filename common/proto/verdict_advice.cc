@@ -11,6 +11,7 @@ namespace kintsugi::proto {
 namespace {
 
 constexpr const char* kReport = "Keep the output of `kintsugi diagnose --json` for a report, then restart ";
+constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 struct Advice {
   std::string happened;
@@ -53,8 +54,13 @@ Advice advice_on_client(const Verdict& verdict, const std::string& who, const st
 Advice advice_on_end(const Verdict& verdict, const std::string& who) {
   const Forecast& forecast = verdict.forecast();
   const std::string resource = shown(verdict.region());
+  if (verdict.region() == "rss")
+    return {fmt::format("{} will use up the memory of its machine ({:.1f} of {:.1f} GiB now)", who,
+                        forecast.now() / kGiB, forecast.limit() / kGiB),
+            fmt::format("Give it more memory, or restart {} at a quiet time, before", who)};
   if (forecast.limit() == 0)  // room that is left
-    return {fmt::format("{} will have no {} left", who, resource),
+    return {fmt::format("{} will have no {} left", who == "cluster" ? "the cluster" : who,
+                        verdict.region().ends_with("free_bytes") ? "room on disks" : resource),
             "Add disks or servers, or remove files (`kintsugi df`)"};
   return {fmt::format("{} will use up its {} ({:.0f} of {:.0f} now)", who, resource, forecast.now(),
                       forecast.limit()),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -21,10 +22,15 @@ namespace {
 using metric_trace::Series;
 using metric_trace::Trace;
 
-constexpr double kDay = 86400;
+constexpr double kDay = 86400, kWeek = 7 * kDay;
+constexpr int64_t kCarriedNs = 60'000'000'000;
 /// Room on disks goes over days: its stretches are so much longer than those of what a process opens and takes.
 constexpr double kScaleOfRoom = 12;
 constexpr const char* kRoom = "free_bytes";
+constexpr const char* kRoomOfServer = "kintsugi_chunkserver_free_bytes";
+constexpr const char* kCluster = "cluster";
+/// The room of a server that runs out no sooner than this share of the cluster's time left is that of the cluster.
+constexpr double kSooner = 0.8;
 
 bool is_room(const std::string& name) {
   return name.find(kRoom) != std::string::npos;
@@ -68,19 +74,71 @@ std::vector<Foretold> foretold_by(const Trace& trace, const Judge& judge) {
   return out;
 }
 
+/// What of the room in a series runs out within a week.
+std::vector<augury::RunsOut> room_of(Series& series) {
+  // A disk is the same whichever process uses it.
+  if (series.rows() > 0) series.segments = {{.begin = 0, .end = series.rows(), .build_id = {}}};
+  for (size_t column = 0; column < series.names.size(); ++column)
+    series.limits[column] = is_room(series.names[column]) ? 0 : metric_trace::kMissing;
+  return augury::running_out(series, kWeek, kScaleOfRoom);
+}
+
+/// The free bytes of all chunkservers together, as the only metric of one source; no row when there is but one server. A
+/// server that did not answer counts with what it had last for a minute, and with nothing after that.
+Trace room_of_cluster(const Trace& trace) {
+  Trace out;
+  out.header.period = trace.header.period;
+  out.header.sources = {{.name = kCluster, .build_id = {}}};
+  out.header.metrics = {{.name = kRoomOfServer}};
+  struct Server {
+    size_t column;
+    double last = 0;
+    int64_t known_ns = 0;
+  };
+  std::vector<Server> servers;
+  for (size_t column = 0; column < trace.header.metrics.size(); ++column)
+    if (trace.header.metrics[column].name == kRoomOfServer) servers.push_back({.column = column});
+  if (servers.size() < 2) return out;
+  for (const metric_trace::Row& row : trace.rows) {
+    double sum = 0;
+    for (Server& server : servers) {
+      const double now = row.values[server.column];
+      if (std::isfinite(now)) server = {.column = server.column, .last = now, .known_ns = row.t_ns};
+      if (std::abs(row.t_ns - server.known_ns) <= kCarriedNs) sum += server.last;
+    }
+    out.rows.push_back({.t_ns = row.t_ns, .values = {sum}, .open = {}, .restarts = {}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Foretold> resources_that_run_out(const Trace& trace) {
-  return foretold_by(trace, [](const Series& series) { return augury::running_out(series, kDay); });
+  return foretold_by(trace, [](Series& series) {
+    // Caches fill for as long as half an hour: memory is looked at over hours.
+    for (size_t column = 0; column < series.names.size(); ++column)
+      if (series.names[column] == metric_trace::kMemoryColumn) series.limits[column] = metric_trace::kMissing;
+    return augury::running_out(series, kDay);
+  });
 }
 
 std::vector<Foretold> room_that_runs_out(const Trace& trace) {
+  std::vector<Foretold> found = foretold_by(trace, room_of);
+  std::vector<Foretold> together = foretold_by(room_of_cluster(trace), room_of);
+  if (together.empty()) return found;
+  const double end = together.front().what.exhaustion.seconds_left;
+  std::erase_if(found, [end](const Foretold& each) {
+    return each.what.metric == kRoomOfServer && each.what.exhaustion.seconds_left >= kSooner * end;
+  });
+  found.insert(found.begin(), std::make_move_iterator(together.begin()), std::make_move_iterator(together.end()));
+  return found;
+}
+
+std::vector<Foretold> memory_that_runs_out(const Trace& trace) {
   return foretold_by(trace, [](Series& series) {
-    // A disk is the same whichever process uses it.
-    if (series.rows() > 0) series.segments = {{.begin = 0, .end = series.rows(), .build_id = {}}};
     for (size_t column = 0; column < series.names.size(); ++column)
-      series.limits[column] = is_room(series.names[column]) ? 0 : metric_trace::kMissing;
-    return augury::running_out(series, 7 * kDay, kScaleOfRoom);
+      if (series.names[column] != metric_trace::kMemoryColumn) series.limits[column] = metric_trace::kMissing;
+    return augury::running_out(series, kWeek, kScaleOfRoom);
   });
 }
 
@@ -89,7 +147,10 @@ std::vector<Foretold> look_for_resources(const std::string& directory, const std
 }
 
 std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop) {
-  return room_that_runs_out(latest(directory, augury::kLongRows * kScaleOfRoom, stop));
+  const Trace trace = latest(directory, augury::kLongRows * kScaleOfRoom, stop);
+  std::vector<Foretold> found = room_that_runs_out(trace);
+  std::ranges::move(memory_that_runs_out(trace), std::back_inserter(found));
+  return found;
 }
 
 /// Lives as long as the thread, which may outlive the Foresight while a disk hangs.

@@ -26,10 +26,13 @@ struct Foretold {
 /// The resources of processes that will run out within a day, as the last half hour of a trace has it (with a row a
 /// second); the soonest first. Pure.
 std::vector<Foretold> resources_that_run_out(const metric_trace::Trace& trace);
-/// The room on the disks of chunkservers that will run out within a week, as the last six hours have it. Pure.
+/// The room on disks, and that of all chunkservers together (server "cluster"), that will run out within a week, as the
+/// last six hours have it. What runs out only because the whole cluster does is not told again. Pure.
 std::vector<Foretold> room_that_runs_out(const metric_trace::Trace& trace);
+/// The memory that will be used up within a week, as the last six hours have it. Pure.
+std::vector<Foretold> memory_that_runs_out(const metric_trace::Trace& trace);
 
-/// The same two of the latest rows in a directory; nothing when there are none.
+/// The same of the latest rows in a directory; nothing when there are none. Room is that on disks and in memory.
 std::vector<Foretold> look_for_resources(const std::string& directory, const std::stop_token& stop);
 std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop);
 

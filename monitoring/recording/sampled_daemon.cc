@@ -10,8 +10,12 @@
 namespace kintsugi::recording {
 namespace {
 
-/// A resource that a process can use up, in its row of /proc.
-constexpr std::string_view kDescriptors = "fds";
+// Resources that a process can use up, in its row of /proc.
+constexpr std::string_view kDescriptors = "fds", kMemory = metric_trace::kMemoryColumn;
+
+bool is_same(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
 
 metric_trace::Kind kind_of(sampling::Kind kind) {
   return kind == sampling::Kind::kCounter ? metric_trace::Kind::kCounter : metric_trace::Kind::kGauge;
@@ -30,7 +34,7 @@ void SampledDaemon::change(Target target) {
     process_.reset();
     if (target.is_local && target.pid != 0) {
       process_.emplace(target.pid);
-      look_at_limit();
+      look_at_limits();
       process_row_.resize(sampling::ProcessSampler::metrics().size());
       has_more_ = has_more_ || process_columns_ == 0;
     }
@@ -44,18 +48,22 @@ void SampledDaemon::change(Target target) {
   target_ = std::move(target);
 }
 
-void SampledDaemon::look_at_limit() {
-  const double limit = process_->descriptors_limit();
-  const double before = std::exchange(descriptors_limit_, limit);
-  const bool same = limit == before || (std::isnan(limit) && std::isnan(before));
-  has_more_ = has_more_ || !same;
+double SampledDaemon::Limits::of(std::string_view metric) const {
+  if (metric == kDescriptors) return descriptors;
+  return metric == kMemory ? memory : metric_trace::kMissing;
+}
+
+void SampledDaemon::look_at_limits() {
+  const Limits now{.descriptors = process_->descriptors_limit(), .memory = process_->memory_limit()};
+  const Limits before = std::exchange(limits_, now);
+  has_more_ = has_more_ || !is_same(before.descriptors, now.descriptors) || !is_same(before.memory, now.memory);
   samples_until_limit_ = kLimitEvery;
 }
 
 void SampledDaemon::sample_process() {
   process_answered_ = false;
   if (!process_) return;
-  if (--samples_until_limit_ == 0) look_at_limit();
+  if (--samples_until_limit_ == 0) look_at_limits();
   const sampling::Presence presence = process_->sample(process_row_);
   process_answered_ = presence == sampling::Presence::kHere;
   // Whoever has its pid now is somebody else; the target says so when the same daemon is back.
@@ -116,7 +124,7 @@ void SampledDaemon::describe(metric_trace::Header& header) {
         {.name = std::string(metric.name),
          .kind = kind_of(metric.kind),
          .source = source,
-         .limit = metric.name == kDescriptors ? descriptors_limit_ : metric_trace::kMissing});
+         .limit = limits_.of(metric.name)});
   if (page_) {
     for (const PageNames::Metric& metric : page_->reader.names().metrics) {
       if (!column_.try_emplace(metric.name, header.metrics.size()).second) continue;

@@ -61,8 +61,13 @@ class SampledDaemon {
     PageNames placed;                            ///< names for which `columns` was made
     std::vector<std::optional<size_t>> columns;  ///< by metric of the page; none: it has no column
   };
-  /// Somebody may raise or lower it while the process runs (prlimit).
-  void look_at_limit();
+  /// What the process may use at most of its resources; kMissing: not known.
+  struct Limits {
+    double descriptors = metric_trace::kMissing, memory = metric_trace::kMissing;
+    double of(std::string_view metric) const;
+  };
+  /// Somebody may raise or lower them while the process runs (prlimit).
+  void look_at_limits();
   void place_metrics();
   void note_regions();
 
@@ -70,7 +75,7 @@ class SampledDaemon {
   Target target_;
   std::optional<sampling::ProcessSampler> process_;
   std::vector<double> process_row_;
-  double descriptors_limit_ = metric_trace::kMissing;
+  Limits limits_;
   size_t samples_until_limit_ = kLimitEvery;
   bool process_answered_ = false, page_answered_ = false;
   std::unique_ptr<Page> page_;

@@ -206,11 +206,13 @@ std::span<const Metric> ProcessSampler::metrics() {
   return kMetrics;
 }
 
-ProcessSampler::ProcessSampler(uint32_t pid, const std::string& proc) : buffer_(kBufferBytes) {
+ProcessSampler::ProcessSampler(uint32_t pid, const std::string& proc, std::string groups)
+    : meminfo_(proc + "/meminfo"), groups_(std::move(groups)), buffer_(kBufferBytes) {
   const std::string folder = proc + "/" + std::to_string(pid) + "/";
   for (size_t i = 0; i < kFiles; ++i)
     paths_[i] = folder + kNames[i];
   limits_ = folder + "limits";
+  group_ = folder + "cgroup";
   descriptors_ = folder + "fd";
 }
 
@@ -241,6 +243,22 @@ double ProcessSampler::descriptors_limit() {
     return number(next_word(line));
   }
   return kUnknown;
+}
+
+double ProcessSampler::memory_limit() {
+  constexpr std::string_view kVersion2 = "0::";
+  ProcFile meminfo, group, most;
+  double limit = kUnknown;
+  if (const auto text = meminfo.read(meminfo_, buffer_)) limit = keyed(*text, "MemTotal") * 1024;
+  auto text = group.read(group_, buffer_);
+  while (text && !text->empty()) {
+    const std::string_view line = next_line(*text);
+    if (!line.starts_with(kVersion2)) continue;
+    const std::string file = groups_ + std::string(line.substr(kVersion2.size())) + "/memory.max";
+    if (auto allowed = most.read(file, buffer_)) limit = std::fmin(limit, number(next_word(*allowed)));
+    break;
+  }
+  return limit;
 }
 
 Presence ProcessSampler::sample(std::span<double> row) {

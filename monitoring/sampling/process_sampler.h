@@ -48,14 +48,17 @@ class ProcessSampler {
   /// The names of the values of a row, in order.
   static std::span<const Metric> metrics();
 
-  /// `proc`: the folder to read instead of /proc, for tests.
-  explicit ProcessSampler(uint32_t pid, const std::string& proc = "/proc");
+  /// `proc` and `groups`: the folders to read instead of /proc and of the control groups, for tests.
+  explicit ProcessSampler(uint32_t pid, const std::string& proc = "/proc", std::string groups = "/sys/fs/cgroup");
 
   /// REQUIRES: row.size() == metrics().size().
   Presence sample(std::span<double> row);
 
   /// How many descriptors the process may have open now; NaN: not known.
   double descriptors_limit();
+  /// How many bytes of memory the process may have: what its machine has, or its control group (version 2) allows if that
+  /// is less. NaN: not known.
+  double memory_limit();
 
  private:
   static constexpr size_t kFiles = 8;
@@ -66,6 +69,9 @@ class ProcessSampler {
   std::array<std::string, kFiles> paths_;
   std::array<ProcFile, kFiles> files_;
   std::string limits_;
+  std::string meminfo_;      ///< the file with the memory of the machine
+  std::string group_;        ///< the file that names the control group of the process
+  std::string groups_;       ///< the folder of all control groups
   std::string descriptors_;  ///< the folder with an entry for each open descriptor
   std::vector<char> buffer_;
   std::optional<uint64_t> started_;  ///< when the process of the sample before began, in ticks since the boot

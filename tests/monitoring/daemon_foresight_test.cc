@@ -98,6 +98,67 @@ TEST(Foresight, RoomThatShrinksForHoursIsForetold) {
   EXPECT_TRUE(resources_that_run_out(trace).empty());
 }
 
+/// Six hours of servers with so much free room at the beginning, of which each loses so much a second.
+Trace rooms(const std::vector<std::pair<double, double>>& servers) {
+  Trace trace = metric_trace::gauges(
+      std::vector<std::string>(servers.size(), "kintsugi_chunkserver_free_bytes"), 6 * 3600, [&](size_t second) {
+        std::vector<double> free;
+        for (const auto& [first, each_second] : servers)
+          free.push_back(first - each_second * static_cast<double>(second));
+        return free;
+      });
+  trace.header.sources.clear();
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    trace.header.sources.push_back({.name = "chunkserver-" + std::to_string(i + 1), .build_id = {}});
+    trace.header.metrics[i].source = i;
+  }
+  return trace;
+}
+
+TEST(Foresight, RoomThatEndsOnAllServersIsToldOnceOfTheCluster) {
+  const std::vector<Foretold> found = room_that_runs_out(rooms({{1e12, 1.65e6}, {1.1e12, 1.8e6}, {1e12, 1.7e6}}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].server, "cluster");
+  // 3.1e12 bytes at 5.15e6 a second are gone after seven days less an hour.
+  EXPECT_NEAR(found[0].what.exhaustion.seconds_left / 86400, 3.1e12 / 5.15e6 / 86400 - 0.25, 0.1);
+}
+
+TEST(Foresight, AServerWhoseRoomEndsLongBeforeThatOfTheClusterIsToldAsWell) {
+  const std::vector<Foretold> found = room_that_runs_out(rooms({{1e12, 1.65e6}, {4e11, 1.65e6}}));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].server, "cluster");
+  EXPECT_EQ(found[1].server, "chunkserver-2");
+}
+
+TEST(Foresight, AServerThatIsAwayForSecondsMakesNoTrendOfTheClustersRoom) {
+  Trace trace = rooms({{1e12, 0}, {1e12, 0}});
+  for (size_t row = 0; row < trace.rows.size(); ++row)
+    if (row % 100 < 20) trace.rows[row].values[1] = metric_trace::kMissing;
+  EXPECT_TRUE(room_that_runs_out(trace).empty());
+}
+
+/// Six hours of a process with 16 GiB of memory that grows from 1 GiB by `each_second` bytes for `seconds`.
+Trace memory(double each_second, size_t seconds) {
+  Trace trace = metric_trace::gauges({"rss"}, 6 * 3600, [&](size_t second) {
+    return std::vector<double>{1073741824 + each_second * static_cast<double>(std::min(second, seconds))};
+  });
+  trace.header.metrics[0].limit = 16.0 * 1073741824;
+  return trace;
+}
+
+TEST(Foresight, MemoryThatGrowsForHoursIsForetold) {
+  const Trace trace = memory(50'000, 6 * 3600);
+  const std::vector<Foretold> found = memory_that_runs_out(trace);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].what.metric, "rss");
+  EXPECT_NEAR(found[0].what.exhaustion.seconds_left, 15.0 * 1073741824 / 50'000 - 6 * 3600, 3600);
+  EXPECT_TRUE(resources_that_run_out(trace).empty()) << "minutes tell nothing of memory";
+}
+
+TEST(Foresight, ACacheThatFillsInTwoHoursIsNotForetold) {
+  EXPECT_TRUE(memory_that_runs_out(memory(200'000, 2 * 3600)).empty());
+}
+
 TEST(Foresight, ALookThatFailsByAnExceptionEndsNothingAndIsTriedAgain) {
   std::atomic<int> warnings = 0;
   log::set_sink([&](log::Level level, std::string_view) { warnings += level == log::Level::kWarning; });

@@ -83,6 +83,20 @@ TEST_F(RecordedProc, TheLimitOfDescriptorsIsTheSoftOne) {
   EXPECT_TRUE(std::isnan(sampler.descriptors_limit()));
 }
 
+TEST_F(RecordedProc, TheLimitOfMemoryIsThatOfTheMachineOrOfTheControlGroupIfThatIsLess) {
+  ProcessSampler sampler(7, root_, root_ + "/groups");
+  EXPECT_TRUE(std::isnan(sampler.memory_limit()));
+  std::ofstream(root_ + "/meminfo") << "MemTotal:       1000 kB\nMemFree:         100 kB\n";
+  EXPECT_EQ(sampler.memory_limit(), 1'024'000);
+  write("cgroup", "4:memory:/other\n0::/a/b\n");
+  EXPECT_EQ(sampler.memory_limit(), 1'024'000) << "the group has no such file";
+  std::filesystem::create_directories(root_ + "/groups/a/b");
+  std::ofstream(root_ + "/groups/a/b/memory.max") << "max\n";
+  EXPECT_EQ(sampler.memory_limit(), 1'024'000);
+  std::ofstream(root_ + "/groups/a/b/memory.max") << "4096\n";
+  EXPECT_EQ(sampler.memory_limit(), 4096);
+}
+
 TEST_F(RecordedProc, AreReadAsTheKernelMeansThem) {
   ProcessSampler sampler(7, root_);
   ASSERT_EQ(row_.take(sampler), Presence::kHere);

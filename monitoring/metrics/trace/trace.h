@@ -19,6 +19,9 @@ inline constexpr size_t kMostMetrics = 20'000;
 inline constexpr size_t kMostRegions = 20'000;
 inline constexpr size_t kLongestName = 1024;
 
+/// Name of the metric whose value is the memory of a process, in bytes.
+inline constexpr const char* kMemoryColumn = "rss";
+
 enum class Kind : uint8_t {
   kCounter,  ///< only grows while its process lives: analyses look at its rate
   kGauge,
