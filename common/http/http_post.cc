@@ -4,12 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
+
+#include "common/http/tuple.h"
 
 namespace kintsugi::http {
 
@@ -18,7 +19,6 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 /// An answer may be so long; only its status is wanted.
 constexpr uint64_t kMostAnswer = 1 << 20;
 

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <map>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -11,6 +10,7 @@
 #include <boost/beast/http.hpp>
 
 #include "common/http/open_connections.h"
+#include "common/http/tuple.h"
 #include "common/log/log.h"
 #include "common/runtime/production/patient_listen.h"
 
@@ -24,7 +24,6 @@ namespace {
 constexpr auto kRequestLimit = std::chrono::seconds(10);
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
 
