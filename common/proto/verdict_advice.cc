@@ -53,7 +53,7 @@ Advice advice_on_client(const Verdict& verdict, const std::string& who, const st
 
 Advice advice_on_end(const Verdict& verdict, const std::string& who) {
   const Forecast& forecast = verdict.forecast();
-  const std::string resource = shown(verdict.region());
+  const std::string resource = verdict.region() == "fds" ? "file descriptors" : shown(verdict.region());
   if (verdict.region() == "rss")
     return {fmt::format("{} will use up the memory of its machine ({:.1f} of {:.1f} GiB now)", who,
                         forecast.now() / kGiB, forecast.limit() / kGiB),
