@@ -25,8 +25,8 @@ std::string health_text(const proto::StripeHealth& health);
 std::string not_reported_text(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
 Json to_json(const proto::StripeHealth& health);
 Json names_json(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
-std::string chunks_text(
-    const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
+/// Shows the chunks of a repair: "81:3", or "81:3,7" when one pass rebuilt several.
+std::string chunks_text(const proto::RepairRecord& record);
 
 // Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles. Number and
 // name of a server stand beside its id.

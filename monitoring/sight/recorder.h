@@ -24,9 +24,10 @@ using Event = runtime::SpanEvent;
 
 /// Totals of one calling context.
 struct PathTotals {
-  uint64_t path = 0, parent_path = 0;  ///< parent_path: 0, or a path in another process
-  uint64_t role_path = 0;              ///< the path from the entry of the role down; 0: unknown
-  std::source_location where;          ///< line 0: unknown
+  uint64_t path = 0;
+  uint64_t parent_path = 0;    ///< path of the parent: 0, or a path in another process
+  uint64_t role_path = 0;      ///< the path from the entry of the role down; 0: unknown
+  std::source_location where;  ///< line 0: unknown
   const Site* site = nullptr;
   uint64_t count = 0, errors = 0;
   Duration total{}, self{};

@@ -19,8 +19,8 @@ class Compression {
  public:
   /// A chain and the distributions of its two kinds of time, of log2 times.
   struct Chain {
-    std::vector<Transition>
-        members;  ///< in their order; the compressed edge goes from the first one's `from` to the last one's `to`
+    /// In their order; the compressed edge goes from the first one's `from` to the last one's `to`.
+    std::vector<Transition> members;
   };
   struct Parts {
     double count = 0;

@@ -94,8 +94,8 @@ class Looks {
  private:
   size_t index(Setting setting) const { return setting.window * thresholds_ + setting.threshold; }
   const size_t thresholds_;
-  std::vector<ChangeOptions> options_;                     ///< by setting
-  std::vector<std::vector<std::vector<size_t>>> changes_;  ///< by setting, then by run
+  std::vector<ChangeOptions> options_;                     ///< index: setting
+  std::vector<std::vector<std::vector<size_t>>> changes_;  ///< indexes: setting, run
 };
 
 /// The search for the settings of one pair: one window for both, a threshold for each.

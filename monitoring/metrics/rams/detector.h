@@ -65,7 +65,7 @@ class Detector {
  private:
   struct Latch {
     Alarm alarm;
-    size_t channel = 0;              ///< whose line it is
+    size_t channel = 0;              ///< channel that the line belongs to
     std::optional<FrozenLine> line;  ///< none: only a new build ends the alarm
     double limit = 0;                ///< farthest healthy score against the line
     size_t healthy_samples = 0;
