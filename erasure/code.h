@@ -47,7 +47,7 @@ class Code {
   /// The one Code of these parameters; cells of any size share it. REQUIRES: parameters that Policy::parse accepts.
   static std::shared_ptr<const Code> get(const Policy& policy);
 
-  const Policy& policy() const { return policy_; }  ///< its cell_bytes has no meaning
+  const Policy& policy() const { return policy_; }  ///< the policy, whose cell_bytes has no meaning
   uint32_t k() const { return policy_.k; }
   uint32_t m() const { return policy_.m; }
   uint32_t chunks() const { return policy_.chunks(); }

@@ -42,7 +42,8 @@ class TreeSum {
   RunningTrees& trees_;
   const std::unique_ptr<OwnSum> own_;
   partial_sum::SumReceiver receiver_;
-  std::unique_ptr<RunningTrees::Admission> admission_;  ///< held as long as the window's memory
+  /// Admission that is held as long as the window's memory.
+  std::unique_ptr<RunningTrees::Admission> admission_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -16,9 +16,9 @@ class CacheReport {
  public:
   static constexpr size_t kMaxChanges = 1000;
   static constexpr double kChangeFactor = 2;
-  static constexpr double kColdHeat = 1.0 / 16;      ///< the heat of colder chunks is not reported
-  static constexpr size_t kMaxReported = 100'000;    ///< above this, cold chunks are no longer remembered
-  static constexpr size_t kMaxUnconfirmed = 10'000;  ///< above this, the whole report begins anew
+  static constexpr double kColdHeat = 1.0 / 16;    ///< the heat of colder chunks is not reported
+  static constexpr size_t kMaxReported = 100'000;  ///< chunks above which cold ones are no longer remembered
+  static constexpr size_t kMaxUnconfirmed = 10'000;  ///< chunks above which the whole report begins anew
 
   /// Takes the on_change of the cache and of the profile, which outlive it.
   CacheReport(ChunkCache& cache, UsageProfile& usage, const runtime::Clock& clock);

@@ -10,13 +10,13 @@ struct ServiceCounters {
   uint64_t bytes_read = 0;                                        ///< chunk bytes sent to readers
   uint64_t bytes_written = 0;                                     ///< chunk bytes received from writers
   uint64_t user_bytes = 0;                                        ///< both of these, without background reads
-  uint64_t probe_bytes = 0;                                       ///< sent and received by link probes
+  uint64_t probe_bytes = 0;                                       ///< bytes sent and received by link probes
   uint64_t reads = 0, writes = 0, partial_sums = 0, repairs = 0;  ///< calls that began
   uint64_t verifications = 0;                                     ///< calls that began, too
-  uint64_t chunks_verified = 0, bytes_verified = 0;               ///< by them
-  uint64_t failures = 0;                                          ///< calls that ended with an error
-  uint32_t repairs_running = 0;                                   ///< partial sums and repairs that run now
-  uint32_t verifications_running = 0;                             ///< calls that run now
+  uint64_t chunks_verified = 0, bytes_verified = 0;  ///< chunks and bytes that verifications have read
+  uint64_t failures = 0;                             ///< calls that ended with an error
+  uint32_t repairs_running = 0;                      ///< partial sums and repairs that run now
+  uint32_t verifications_running = 0;                ///< calls that run now
   uint32_t users_served = 0;  ///< reads, degraded ones too, and writes of users that run now
   RecentRate user_rate;       ///< what users_rate() judges
 

@@ -16,7 +16,7 @@ namespace kintsugi::chunkserver {
 class PeerCheck {
  public:
   static constexpr Duration kInterval = std::chrono::seconds(5);  ///< mean pause between two checks
-  static constexpr Duration kLimit = std::chrono::seconds(2);     ///< for each of the two answers
+  static constexpr Duration kLimit = std::chrono::seconds(2);  ///< longest wait for each of the two answers
   /// The long message, which needs many packets each way.
   static constexpr size_t kLongBytes = 64 << 10;
 

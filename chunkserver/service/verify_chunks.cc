@@ -61,7 +61,7 @@ class ChunkVerifier::Call {
   std::shared_ptr<AlignedMemory> memory_;
   proto::VerifyChunksData untold_;
   TimePoint told_at_;
-  TimePoint free_;  ///< when what was read so far is through at the rate
+  TimePoint free_;  ///< time at which the rate lets through what was read so far
   uint64_t bytes_ = 0;
 };
 

@@ -17,16 +17,14 @@ std::string counted(uint64_t count, std::string_view one,
 std::string rate_text(uint64_t bytes, double seconds);       ///< "0.84 s, at 1.19 GiB/s"
 std::string local_time(int64_t nanoseconds);                 ///< "2026-01-31 17:05:09"
 std::string mode_text(const proto::Attributes& attributes);  ///< "drwxr-xr-x"
-std::string health_text(proto::DiskState::Health health);  ///< "well", "slow", "hung", "read-only", "failed"
-std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive", "suspect", "dead"
 /// What is missing, in a sentence without an end; empty: nothing is, and all servers have said what they have.
 std::string health_text(const proto::StripeHealth& health);
 /// "3 servers have not reported all chunks yet: store-1, store-2, store-3"; empty: none.
 std::string not_reported_text(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
 Json to_json(const proto::StripeHealth& health);
 Json names_json(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
-std::string chunks_text(
-    const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
+/// Shows the chunks of a repair: "81:3", or "81:3,7" when one pass rebuilt several.
+std::string chunks_text(const proto::RepairRecord& record);
 
 // Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles. Number and
 // name of a server stand beside its id.

@@ -1,5 +1,4 @@
 // fsck, by what the metaserver knows and by reading every chunk.
-#include <cstdio>
 #include <map>
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/progress.h"
 #include "client/cli/session.h"
+#include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -96,7 +96,7 @@ Json to_json(const proto::FsckHanging& server) {
           {"server_number", server.server().number()},
           {"server_name", server.server().name()},
           {"address", server.address()},
-          {"liveness", liveness_text(server.liveness())},
+          {"liveness", proto::liveness_name(server.liveness())},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"chunks", server.chunks()}};
 }

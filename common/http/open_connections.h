@@ -12,7 +12,7 @@ struct OpenConnection {
   boost::beast::tcp_stream* stream;
   boost::asio::ip::address address;
   bool answering = false;
-  bool closed = false;  ///< its coroutine is about to end
+  bool closed = false;  ///< whether the connection's coroutine is about to end
 };
 
 /// Anybody can connect and send nothing, or read nothing. So the number of connections is limited, in all and from one

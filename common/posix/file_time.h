@@ -7,7 +7,7 @@
 namespace kintsugi::posix {
 
 struct FileTime {
-  int64_t seconds = 0;      ///< since 1970; negative before
+  int64_t seconds = 0;      ///< seconds since 1970; negative before
   int64_t nanoseconds = 0;  ///< 0 to 999'999'999 more, also before 1970
 };
 

@@ -53,8 +53,10 @@ struct FrameView {
 /// one closes it.
 class BufferedConnection {
  public:
-  static constexpr size_t kStreamBufferBytes = 4 << 10;  ///< little: payload bytes in it are copied once more
-  static constexpr size_t kControlBufferBytes = 64 << 10;  ///< many small frames for one system call
+  /// A small buffer: payload bytes in it are copied once more.
+  static constexpr size_t kStreamBufferBytes = 4 << 10;
+  /// A buffer for many small frames in one system call.
+  static constexpr size_t kControlBufferBytes = 64 << 10;
 
   BufferedConnection(std::unique_ptr<runtime::Connection> connection, const asio::any_io_executor& executor,
                      const std::shared_ptr<ConnectionRegistry>& registry);

@@ -50,7 +50,7 @@ class Client {
       std::source_location where = std::source_location::current());
   void finish(runtime::Endpoint to, std::unique_ptr<Stream> stream);
 
-  size_t connections() const;  ///< that are open, also idle ones
+  size_t connections() const;  ///< number of open connections, also idle ones
   asio::awaitable<void> stop();
 
  private:

@@ -47,7 +47,7 @@ struct HandlerTypes;
 template <class Service, class Input, class Output>
 struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&)> {
   using Request = Input;
-  using Response = Output;  ///< Stream instead, for a streaming method
+  using Response = Output;  ///< type of the response; Stream for a streaming method
 };
 template <class Service, class Input, class Output>
 struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&) const>

@@ -28,8 +28,8 @@ class MetaserverClock {
  private:
   const runtime::Clock& clock_;
   bool known_ = false, told_ = false;
-  WallTime wall_;  ///< what the metaserver's clock showed
-  TimePoint at_;   ///< when it showed that, by this process's own clock
+  WallTime wall_;  ///< time that the metaserver's clock showed
+  TimePoint at_;   ///< time of this process's own clock at that moment
 };
 
 }  // namespace kintsugi::rpc

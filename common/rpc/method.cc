@@ -96,8 +96,6 @@ std::string_view method_name(Method method) {
 
 namespace {
 
-constexpr size_t kMethods = 256;  ///< every Method is below
-
 /// The sites of all methods under one prefix, with the names that they refer to.
 class MethodSites {
  public:

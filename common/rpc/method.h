@@ -101,6 +101,9 @@ enum class Method : uint16_t {
   kDiagnose = 93,         ///< anybody -> monitor, or metaserver
 };
 
+/// Every Method is below this number.
+inline constexpr size_t kMethods = 256;
+
 std::string_view method_name(Method method);
 
 /// The regions of code that a call is to its caller and to its callee: "call.Stat", "serve.Stat".

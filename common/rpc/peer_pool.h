@@ -58,7 +58,7 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   struct Peer {
     std::shared_ptr<ControlConnection> control;
     std::shared_ptr<Dial> dial;
-    std::deque<Idle> idle;  ///< longest idle first
+    std::deque<Idle> idle;  ///< connections without a call, the longest idle first
   };
 
   asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial(runtime::Endpoint to, TimePoint deadline);

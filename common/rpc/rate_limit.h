@@ -31,7 +31,7 @@ class RateLimit {
  private:
   const size_t most_;
   const Duration period_;
-  std::optional<TimePoint> begun_;  ///< the period
+  std::optional<TimePoint> begun_;  ///< time at which the present period began
   size_t said_ = 0, left_out_ = 0;
 };
 

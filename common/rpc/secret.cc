@@ -91,7 +91,8 @@ class KeyedContexts {
   }
 
  private:
-  static constexpr size_t kMost = 8;  ///< a daemon has one secret and a handful of purposes
+  /// Keys that are kept: a daemon has one secret and a handful of purposes.
+  static constexpr size_t kMost = 8;
   struct Entry {
     Key secret;
     std::string purpose;

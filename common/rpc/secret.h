@@ -19,7 +19,7 @@ using Mac = std::array<std::byte, 32>;
 /// HMAC-SHA256 under a key derived from the cluster secret for one purpose ("handshake", "capability", ...).
 class Secret {
  public:
-  Secret() = default;  ///< all zero: only for tests
+  Secret() = default;  ///< a secret of zeros, only for tests
   explicit Secret(std::array<std::byte, 32> key) : key_(key) {}
 
   /// Reads 64 hex digits and a newline. Refuses a file that others may read, one of another size, or not hex.

@@ -17,7 +17,7 @@ constexpr Duration kStallCheckInterval = 10s;
 struct Server::State : ServerCore {
   using ServerCore::ServerCore;
   std::unique_ptr<runtime::Listener> listener;
-  bool refusing = false;  ///< max_connections are open, and that was logged
+  bool refusing = false;  ///< whether max_connections are open, and that was logged
 
   asio::awaitable<void> accept_loop();
   asio::awaitable<void> watch_writes();
@@ -36,13 +36,13 @@ Server::~Server() = default;
 
 void Server::add(Method method, UnaryHandler handler) {
   auto index = static_cast<size_t>(method);
-  KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
+  KINTSUGI_ASSERT(index < kMethods && !state_->listener);
   state_->unary_handlers[index] = std::move(handler);
 }
 
 void Server::add(Method method, StreamHandler handler) {
   auto index = static_cast<size_t>(method);
-  KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
+  KINTSUGI_ASSERT(index < kMethods && !state_->listener);
   state_->stream_handlers[index] = std::move(handler);
 }
 

@@ -3,8 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -70,7 +68,7 @@ class Server {
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
-  size_t connections() const;  ///< that are open
+  size_t connections() const;  ///< number of open connections
   asio::awaitable<void> stop();
 
  private:

@@ -14,8 +14,6 @@
 namespace kintsugi::rpc {
 
 struct ServerCore {
-  static constexpr size_t kMethods = 256;  ///< every Method is below
-
   ServerCore(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
       : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}
 

@@ -66,14 +66,14 @@ class ActivityLog {
 
   const Clock& clock_;
   const std::string who_;
-  std::array<uint64_t, kSlots>
-      wanted_{};  ///< hashes of names, at the first free place from their remainder on; 0: free
+  /// Hashes of names, at the first free place from their remainder on; 0: free.
+  std::array<uint64_t, kSlots> wanted_{};
 
   std::mutex mutex_;  ///< guards what follows
   std::string lines_;
   boost::unordered_flat_set<uint64_t> open_;  ///< executions whose start is logged
-  int64_t second_ = 0;                        ///< of the line before
-  std::string second_text_;                   ///< the same, as it stands in a line
+  int64_t second_ = 0;                        ///< second in which the line before was written
+  std::string second_text_;                   ///< that second, as it stands in a line
   size_t lines_of_second_ = 0;
   uint64_t dropped_ = 0;
 };

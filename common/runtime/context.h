@@ -27,7 +27,7 @@ namespace runtime {
 /// Names what is open in a recorder (trace_recorder.h). A stale one, of something that was closed, is harmless:
 /// nothing comes of it.
 struct LiveHandle {
-  uint32_t slot = 0;  ///< 0: none
+  uint32_t slot = 0;  ///< slot of the record; 0: there is none
   uint32_t generation = 0;
 };
 
@@ -36,7 +36,7 @@ struct LiveHandle {
 struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
-  TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
+  TraceRecorder* recorder = nullptr;  ///< recorder of the daemon; null records nothing
   /// The connection on which the request arrived (rpc::Server::on_connection_ended); 0: no connection.
   uint64_t connection = 0;
   runtime::LiveHandle live;  ///< the innermost open region

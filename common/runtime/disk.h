@@ -40,9 +40,9 @@ class File {
 };
 
 enum class OpenMode {
-  kRead,       ///< the file exists; read only
-  kReadWrite,  ///< the file exists
-  kCreate,     ///< the file must not exist; read and write
+  kRead,       ///< opens a file that exists, to read only
+  kReadWrite,  ///< opens a file that exists, to read and write
+  kCreate,     ///< makes a file, which must not exist, to read and write
 };
 
 struct DiskSpace {

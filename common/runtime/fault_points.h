@@ -51,9 +51,9 @@ enum class FaultPoint : uint8_t {
 };
 
 enum class FaultAction : uint8_t {
-  kHang,        ///< does not go on until the fault is removed
-  kDelay,       ///< goes on after `delay`
-  kError,       ///< fails with `code`
+  kHang,        ///< the coroutine does not go on until the fault is removed
+  kDelay,       ///< the coroutine goes on after `delay`
+  kError,       ///< the call fails with `code`
   kCorrupt,     ///< one byte of the message or block is another one
   kDrop,        ///< the message is lost
   kRepeat,      ///< the message is sent twice
@@ -77,7 +77,7 @@ struct Fault {
   FaultAction action{};
   /// The fault happens only where the detail contains this text; empty: everywhere.
   std::string detail;
-  uint64_t skip = 0;   ///< the first so many passes are left alone
+  uint64_t skip = 0;   ///< passes that are left alone at first
   uint64_t times = 0;  ///< how many passes the fault happens to; 0: all
   Duration delay = std::chrono::seconds(1);
   Code code = Code::kUnavailable;
@@ -150,7 +150,7 @@ class FaultPoints {
   struct Lost {
     uint64_t fault = 0;
     std::function<void()> deed;
-    TimerId timer = TimerId::kNone;  ///< none: until the fault is removed
+    TimerId timer = TimerId::kNone;  ///< timer that ends the fault; kNone: it stays until it is removed
   };
   /// Counts that somebody came by, and returns the faults that happen to him.
   std::vector<std::pair<uint64_t, Fault>> meet(FaultPoint point, std::string_view detail, const Met& met);

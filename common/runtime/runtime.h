@@ -20,7 +20,7 @@ struct Runtime {
   Network& network;
   Disk& disk;
   Random& random;
-  FaultPoints* faults = nullptr;  ///< null: none are built in
+  FaultPoints* faults = nullptr;  ///< the fault points; null: none are built in
 };
 
 }  // namespace kintsugi::runtime

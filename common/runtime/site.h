@@ -18,8 +18,8 @@
 
 namespace kintsugi::runtime {
 
-inline constexpr size_t kMaxInputs = 8;   ///< limit for one module
-inline constexpr size_t kMaxOutputs = 6;  ///< limit for one module
+inline constexpr size_t kMaxInputs = 8;   ///< inputs of one module at most
+inline constexpr size_t kMaxOutputs = 6;  ///< outputs of one module at most
 
 struct Site {
   std::string_view name;

@@ -34,7 +34,7 @@ class Span {
     RegionKind kind = RegionKind::kModule;
     bool task = false;        ///< the span begins a task of its own
     bool background = false;  ///< the span begins a task that nobody's operation waits for
-    bool often = false;       ///< see Opening
+    bool often = false;       ///< whether the region is opened often (Opening)
     WaitKind wait = WaitKind::kNone;
     uint64_t target = 0;  ///< what the wait is for; its target_span is this span
   };

@@ -26,17 +26,17 @@ enum class WaitKind : uint8_t {
   kNone = 0,     ///< the task runs, or could run
   kCall = 1,     ///< the answer of an RPC: target = the callee, target_span = the call's span
   kReceive = 2,  ///< a frame of a stream that the task opened; targets as for kCall
-  kSend = 3,     ///< room in a stream that it opened: as kCall
+  kSend = 3,     ///< room in a stream that the task opened; targets as for kCall
   /// A handler waits for its caller's next frame, or for its caller to take one: target_span = the caller's span.
   kUpstream = 4,
-  kJoin = 5,     ///< its own children: target_span = its own span; need = how many of them, 0 = all
+  kJoin = 5,     ///< the task's own children: target_span = its own span; need = how many of them, 0 = all
   kSibling = 6,  ///< another task of this process: target_span
-  kResource =
-      7,        ///< slots, buffers, a lock; target: what it is; target_span: a task that has it, 0: not known
+  /// Slots, buffers, a lock; target: what it is; target_span: a task that has it, 0: not known.
+  kResource = 7,
   kDisk = 8,    ///< a device
   kStore = 9,   ///< the thread of the key-value store
-  kTimer = 10,  ///< sleeps on purpose
-  kIdle = 11,   ///< waits for work to come: never stuck
+  kTimer = 10,  ///< the end of a sleep on purpose
+  kIdle = 11,   ///< work to come: such a task is never stuck
   /// Another process has what it waits for; target: what it is; target_span: TraceRecorder::process() of that one, 0: not
   /// known.
   kProcess = 12,
@@ -67,7 +67,7 @@ struct Opening {
   std::source_location where;
   RegionKind kind = RegionKind::kModule;
   uint64_t trace_id = 0, span_id = 0, parent_span_id = 0, path = 0;
-  bool task = false;  ///< begins a task of its own; else it lies on the task of its parent
+  bool task = false;  ///< whether it begins a task of its own; else it lies on the task of its parent
   bool background = false;
   /// The task is one of very many alike. While none of them waits, most are only counted; whatever fails or takes a
   /// millisecond is recorded.

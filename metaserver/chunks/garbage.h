@@ -114,7 +114,7 @@ class Garbage {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
-  RememberedCopies deleted_{kMemory, kMaxRemembered};  ///< those whose chunk has another place
+  RememberedCopies deleted_{kMemory, kMaxRemembered};  ///< deleted copies whose chunk has another place
   RememberedCopies orphans_{kMemoryOfOrphans, kMaxRemembered};
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +41,7 @@ struct ServerRecord {
   TimePoint report_again = TimePoint::max();
   /// When a block report may clear a chunk that a reader complained of, so that one is asked for; max(): never.
   TimePoint believe_again = TimePoint::max();
-  Duration clock_ahead{};   ///< its wall clock minus the metaserver's
+  Duration clock_ahead{};   ///< the server's wall clock minus the metaserver's
   bool clock_told = false;  ///< the log has a line that its clock differs
 };
 

@@ -18,7 +18,7 @@ namespace kintsugi::metaserver {
 /// Single-threaded. Ranges are half-open, and those that touch are one.
 class EmptyRanges {
  public:
-  static constexpr size_t kMost = 4096;   ///< above this the oldest range is forgotten
+  static constexpr size_t kMost = 4096;   ///< ranges that are kept at most; of more, the oldest is forgotten
   static constexpr size_t kWorthIt = 64;  ///< a part of a range with fewer removed keys is not remembered
 
   struct Range {

@@ -52,8 +52,8 @@ class Reclaim {
                          const std::function<bool(InodeId)>& held, FreedStripes& freed);
 
   InodeId orphan_;       ///< the orphan that the last step worked on or examined last
-  std::string name_;     ///< its entries up to this name are deleted
-  uint64_t offset_ = 0;  ///< its extents up to this offset are deleted
+  std::string name_;     ///< name up to which the entries are deleted
+  uint64_t offset_ = 0;  ///< offset up to which the extents are deleted
 };
 
 }  // namespace kintsugi::metaserver

@@ -47,7 +47,7 @@ class Compactions {
 
   const runtime::Clock& clock_;
   std::map<InodeId, Note> noted_;
-  std::set<InodeId> wanted_;  ///< those of `noted_` that are worth the work
+  std::set<InodeId> wanted_;  ///< inodes of `noted_` that are worth the work
   InodeId next_{};            ///< take() begins here, to be fair
   InodeId scanned_{};         ///< the scan has come up to this inode
 };

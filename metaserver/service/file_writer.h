@@ -22,7 +22,7 @@ struct FileWrite {
   uint64_t size_at_least = 0;
   int64_t modified_ns = 0;
   bool keep_times = false, kill_privileges = false;
-  std::string_view inline_data;  ///< not empty: the contents of the extents, which name no stripe
+  std::string_view inline_data;  ///< contents of the extents, which then name no stripe; empty: they name one
   uint32_t inline_crc = 0;
   size_t most = SIZE_MAX;  ///< limit for the extents that are changed
 };

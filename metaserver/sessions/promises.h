@@ -112,8 +112,8 @@ class Promises {
   const runtime::Clock& clock_;
   Sessions& sessions_;
   runtime::Event heard_;
-  std::unordered_map<uint64_t, TimePoint>
-      ended_;  ///< sessions that have ended: their promises are in the tables for another moment
+  /// Sessions that have ended: their promises are in the tables for another moment.
+  std::unordered_map<uint64_t, TimePoint> ended_;
   /// Promises since `turned_`, and from the kHolds before: what is older holds no more.
   Table tables_[2];
   std::unordered_map<InodeId, std::vector<Pending>> pending_;

@@ -22,7 +22,7 @@ struct ErrorSettings {
   size_t least_similar = 40;         ///< executions needed that are alike in the other inputs
   size_t extrapolation_samples = 1024;
   ErrorByDistance::Shape shape = ErrorByDistance::Shape::kRising;
-  bool both_tails = true;  ///< also learn from the upper half which errors below 0 to expect
+  bool both_tails = true;  ///< whether to learn from the upper half, too, which errors below 0 to expect
   /// Inside of the range of what was learnt an input adds nothing, and the mean error inside is counted once. False:
   /// every input's curve counts everywhere, as in the text.
   bool range_counts = true;

@@ -36,7 +36,7 @@ class Moments {
 };
 
 struct Line {
-  Eigen::VectorXd coefficients;  ///< for the original terms, not for the standardised ones
+  Eigen::VectorXd coefficients;  ///< coefficients for the original terms, not for the standardised ones
   double intercept = 0;
 };
 

@@ -43,8 +43,8 @@ class GrayDetector final : public Detector {
   gray::LossWatch losses_;
   gray::ErrorWatch errors_;
   gray::ClockWatch clocks_;
-  std::set<uint64_t>
-      explained_;  ///< processes that hang or have no disk, as other detectors say in this round
+  /// Processes that hang or have no disk, as other detectors say in this round.
+  std::set<uint64_t> explained_;
 };
 
 }  // namespace kintsugi::monitoring

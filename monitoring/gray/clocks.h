@@ -26,7 +26,7 @@ struct WallClock {
   uint64_t jumps = 0;   ///< total
   Duration jumped{};    ///< sum of the jumps
   Duration ahead{};     ///< how far its wall clock is ahead of the monitor's
-  TimePoint at{};       ///< when this was reported
+  TimePoint at{};       ///< time of the report
 };
 
 class ClockWatch {

@@ -32,7 +32,7 @@ struct Answers {
   Party of;
   std::string role;              ///< the kind of request, as "serve.ReadChunk"
   uint64_t all = 0, faulty = 0;  ///< faulty: with an error that is this process's own fault
-  TimePoint at{};                ///< when this was reported
+  TimePoint at{};                ///< time of the report
 };
 
 class ErrorWatch {
@@ -49,7 +49,7 @@ class ErrorWatch {
   struct Known {
     Answers last;
     RecentGrowth all, faulty;
-    uint64_t answers = 0, faulty_answers = 0;  ///< within `over`
+    uint64_t answers = 0, faulty_answers = 0;  ///< counts within `over`
     double share = 0;
     uint64_t good_before = 0;  ///< good answers until the last error was told
     TimePoint asked{};         ///< the last time that answers were told

@@ -20,8 +20,9 @@ struct LossSettings {
   double raise = 0.003, clear = 0.001;       ///< shares of the segments that are lost
   uint64_t segments = 500;                   ///< segments below which nothing is said
   uint64_t lost = 5;                         ///< segments that must be lost,
-  size_t times = 4;       ///< in so many moments of a minute: a queue that was full once loses many at once
-  size_t peers = 3;       ///< the same machine exchanges enough with so many other servers,
+  /// Moments of a minute in which segments must be lost: a queue that was full once loses many at once.
+  size_t times = 4;
+  size_t peers = 3;       ///< other servers with which the same machine must exchange enough
   double of_peers = 0.2;  ///< half of the peers lose no more than this part of what the link loses
 };
 
@@ -31,7 +32,7 @@ struct Link {
   std::string machine;              ///< address of the machine at the other end
   std::string source;               ///< tells this total from the others of the same server and machine
   uint64_t segments = 0, lost = 0;  ///< totals
-  TimePoint at{};                   ///< when this was reported
+  TimePoint at{};                   ///< time of the report
 };
 
 class LossWatch {

@@ -26,7 +26,7 @@ struct Pausing {
   uint64_t stood_still_ns = 0;  ///< total
   /// Share of the last `over` in which it waited for a processor: so much explains why it is late.
   double delayed = 0;
-  TimePoint at{};  ///< when this was reported
+  TimePoint at{};  ///< time of the report
 };
 
 class PauseWatch {

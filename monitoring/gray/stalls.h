@@ -28,10 +28,10 @@ struct StallSettings {
 struct Disk {
   Party of;
   std::string name;
-  std::string machine;  ///< the same for all that run on it; empty: not known
+  std::string machine;  ///< machine that all who run on it report alike; empty: not known
   std::string host;     ///< name of the machine for people
   uint64_t stalls = 0;  ///< total of the process
-  TimePoint at{};       ///< when this was reported
+  TimePoint at{};       ///< time of the report
 };
 
 class StallWatch {

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/proto/sight.pb.h"
@@ -19,14 +18,15 @@ struct UnreachedSettings {
   Duration over = std::chrono::seconds(40);  ///< checks of so much time count
   uint64_t failed = 3;                       ///< checks that must have failed,
   size_t callers = 2;                        ///< callers whose checks must have failed,
-  double share = 0.6;  ///< and their share of all callers, and of those of the time `lately`
+  double share = 0.6;  ///< their least share of all callers, and of those of the time `lately`
   Duration lately = std::chrono::seconds(10);
   uint64_t well = 3;  ///< checks in `lately`, all answered, after which it counts as reached again
   double clear = 0.3;
   size_t sure_callers = 3;  ///< callers that make it certain, if share_sure of all failed
   double share_sure = 0.85;
   size_t commands = 2;  ///< commands that gave up, with `clear` of the checks failed, or where nobody checks
-  Duration lasts = std::chrono::seconds(4);  ///< a check at most: two answers of two seconds each
+  /// Longest time that a check takes: two answers of two seconds each.
+  Duration lasts = std::chrono::seconds(4);
 };
 
 /// What a process reports of its latest checks.
@@ -34,12 +34,12 @@ struct Checks {
   uint64_t process = 0;  ///< the caller
   std::string caller;
   std::vector<proto::SightCheck> latest;  ///< checks in order; what was told before counts once
-  TimePoint at{};                         ///< when this was reported
+  TimePoint at{};                         ///< time of the report
 };
 
 /// Whom others may reach.
 struct Reachable {
-  TimePoint since{};  ///< when its present process was heard first
+  TimePoint since{};  ///< time at which the present process was heard first
   bool reports = false;
 };
 
@@ -47,8 +47,8 @@ struct Reachable {
 struct Attempt {
   uint64_t process = 0;  ///< the caller
   std::string caller, peer;
-  bool given_up = false;  ///< false: it answered
-  Duration waited{};      ///< for so long until now
+  bool given_up = false;  ///< whether the caller gave up; false: the peer answered
+  Duration waited{};      ///< how long the caller had waited by now
 };
 
 /// What began while the peer was away, or before its present process was there, is forgotten, for it says nothing of
@@ -58,7 +58,7 @@ class UnreachedWatch {
  public:
   explicit UnreachedWatch(UnreachedSettings settings = {}) : settings_(settings) {}
 
-  static constexpr size_t kMostAttempts = 4'096;  ///< further ones within `over` are not counted
+  static constexpr size_t kMostAttempts = 4'096;  ///< attempts within `over` that are counted at most
 
   /// Before the look() of the round in which it was heard.
   void hear(Attempt attempt, TimePoint now);
@@ -81,7 +81,7 @@ class UnreachedWatch {
     TimePoint since{};
     uint64_t checks = 0, failed = 0, unconnected = 0;
     uint64_t checks_lately = 0, failed_lately = 0;
-    std::set<std::string> callers;   ///< whose checks failed
+    std::set<std::string> callers;   ///< callers whose checks failed
     std::set<std::string> commands;  ///< commands that gave up
     double share() const {
       return checks == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(checks);

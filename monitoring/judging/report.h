@@ -12,8 +12,8 @@ namespace kintsugi::judging {
 
 struct Report {
   bool odd = false;                ///< something is unlike the healthy time, or runs out
-  std::vector<std::string> lines;  ///< for people
-  std::string json;                ///< the same: an array with an object for each finding
+  std::vector<std::string> lines;  ///< the findings as text for people
+  std::string json;                ///< the same findings, as an array with an object for each
 };
 
 /// What a method reads. It keeps references: REQUIRES that they outlive it.

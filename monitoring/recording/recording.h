@@ -20,9 +20,9 @@ struct RecordingOptions {
 };
 
 struct RecordingState {
-  uint64_t rows = 0;         ///< that were kept
+  uint64_t rows = 0;         ///< rows that were kept
   uint64_t missed_rows = 0;  ///< ticks that came too late, and those at which nothing could be kept
-  uint64_t bytes = 0;        ///< of the trace on disk
+  uint64_t bytes = 0;        ///< size of the trace on disk
   uint64_t metrics = 0;      ///< columns of a row
   std::string stopped;       ///< why nothing is kept now; empty: rows are kept
 };
@@ -57,7 +57,7 @@ class Recording {
 
   runtime::Runtime runtime_;
   const RecordingOptions options_;
-  std::map<std::string, std::unique_ptr<SampledDaemon>> daemons_;  ///< by name
+  std::map<std::string, std::unique_ptr<SampledDaemon>> daemons_;  ///< key: name of the daemon
   bool daemons_changed_ = false;                  ///< one has come since the columns were made
   metric_trace::Header header_;                   ///< the columns as they are
   std::unique_ptr<metric_trace::Keeper> keeper_;  ///< none: nothing was kept yet, or the disk failed

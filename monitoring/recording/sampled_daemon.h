@@ -17,12 +17,12 @@ namespace kintsugi::recording {
 
 /// What is to be sampled.
 struct Target {
-  std::string name;      ///< as people know it; a process that takes the place of another has the same
-  uint64_t process = 0;  ///< random at each start
+  std::string name;      ///< name for people; a process that takes the place of another has the same
+  uint64_t process = 0;  ///< random number of the process, drawn at each start
   std::string build_id;
-  uint32_t pid = 0;                       ///< in its own pid namespace
-  bool is_local = false;                  ///< that is this process's namespace, too: /proc has it
-  std::optional<runtime::Endpoint> page;  ///< where its pages are; none: it has none that can be reached
+  uint32_t pid = 0;       ///< process id in the process's own pid namespace
+  bool is_local = false;  ///< whether that namespace is this process's, too, so that /proc has it
+  std::optional<runtime::Endpoint> page;  ///< address of the process's pages; none: none can be reached
 
   bool operator==(const Target&) const = default;
 };
@@ -59,7 +59,7 @@ class SampledDaemon {
         : reader(runtime, std::move(at), pid) {}
     SamplePage reader;
     PageNames placed;                            ///< names for which `columns` was made
-    std::vector<std::optional<size_t>> columns;  ///< by metric of the page; none: it has no column
+    std::vector<std::optional<size_t>> columns;  ///< index: metric of the page; none: it has no column
   };
   /// What the process may use at most of its resources; kMissing: not known.
   struct Limits {
@@ -84,11 +84,12 @@ class SampledDaemon {
   bool has_more_ = true;
 
   // The layout of rows.
-  std::optional<uint32_t> source_;                         ///< none: not described yet
-  size_t first_ = 0;                                       ///< column of its first metric
-  size_t process_columns_ = 0;                             ///< those of /proc come first
-  std::map<std::string, size_t> column_;                   ///< by the name of a metric of the page
-  std::map<std::string, std::optional<uint32_t>> region_;  ///< none: it has no place yet
+  std::optional<uint32_t> source_;        ///< index of the daemon as a source; none: not described yet
+  size_t first_ = 0;                      ///< column of the daemon's first metric
+  size_t process_columns_ = 0;            ///< number of columns from /proc, which come first
+  std::map<std::string, size_t> column_;  ///< key: name of a metric of the page
+  /// Key: name of a region; none: it has no place yet.
+  std::map<std::string, std::optional<uint32_t>> region_;
 };
 
 }  // namespace kintsugi::recording

@@ -46,7 +46,7 @@ struct Sampler::Shared {
   RecordingState earlier;  ///< counts of the recordings that ended by an exception
   SamplerState state;
   bool stopping = false, ended = false;
-  runtime::ProductionRuntime* own = nullptr;  ///< that of the thread, while it runs
+  runtime::ProductionRuntime* own = nullptr;  ///< the thread's runtime, while it runs
   runtime::TaskGroup* tasks = nullptr;
 };
 

@@ -11,7 +11,7 @@ namespace kintsugi::recording {
 
 struct SamplerState {
   RecordingState recording;
-  Duration processor_time{};  ///< of the thread
+  Duration processor_time{};  ///< processor time of the sampler's thread
 };
 
 /// Its thread waits for disks and for other processes; whoever has a Sampler never waits for them. What fails there by an

@@ -74,7 +74,7 @@ class ProcessSampler {
   std::string groups_;       ///< the folder of all control groups
   std::string descriptors_;  ///< the folder with an entry for each open descriptor
   std::vector<char> buffer_;
-  std::optional<uint64_t> started_;  ///< when the process of the sample before began, in ticks since the boot
+  std::optional<uint64_t> started_;  ///< start of the process in the last sample, in ticks since the boot
 };
 
 }  // namespace kintsugi::sampling

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <source_location>
-#include <utility>
 
 #include "common/runtime/trace_recorder.h"
 #include "common/runtime/turn_place.h"
@@ -139,10 +138,10 @@ class LightTask {
   RoleTable& roles_;
   CalmRoles& calm_;
   std::atomic<uint32_t>& touched_;
-  uint32_t task_ = 0;  ///< 0: no places are kept
+  uint32_t task_ = 0;  ///< number of the task; 0: no places are kept
   TaskRecord* task_record_ = nullptr;
-  uint32_t depth_ = 0;  ///< regions that are open
-  bool kept_ = false;   ///< see keep()
+  uint32_t depth_ = 0;  ///< number of open regions
+  bool kept_ = false;   ///< whether places are kept (keep())
   struct Place {
     uint32_t slot = 0;
     LiveRecord* record = nullptr;

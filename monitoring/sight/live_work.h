@@ -65,7 +65,7 @@ class LiveWork {
     int64_t covered_ns = 0;  ///< time spent in children and waits
     uint64_t role_path = 0;
     std::source_location where;
-    bool sampled = false;  ///< the task stands for others, too, or is recorded lightly
+    bool sampled = false;  ///< whether the task stands for others, too, or is recorded lightly
   };
   /// `outcome` says how it ended; a wait that ended badly is remembered for a while.
   Closed close(LiveHandle record, int64_t now_ns, Code outcome = Code::kOk);
@@ -115,7 +115,7 @@ class LiveWork {
     const Site* site;
     WaitKind wait;
     bool background, implicit;
-    bool often;  ///< see runtime::Opening
+    bool often;  ///< whether the region is opened often (runtime::Opening)
   };
   [[clang::preserve_most]] Standing stand_as_task(Root root, const LiveRecord* parent, uint32_t slot,
                                                   int64_t now_ns);

@@ -125,7 +125,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   runtime::ProductionRuntime* own = nullptr;
   runtime::TaskGroup* tasks = nullptr;  ///< guarded by mutex
 
-  std::atomic<bool> gone{false};  ///< the event loop has ended, and is no longer checked
+  std::atomic<bool> gone{false};  ///< whether the event loop has ended, and is no longer checked
   /// Time of the latest check that was posted to the event loop, and of the latest one that ran there.
   std::atomic<int64_t> posted_ns{0}, ran_ns{0};
   std::atomic<int64_t> lag_ns{0};

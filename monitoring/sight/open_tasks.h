@@ -13,8 +13,8 @@ struct OpenTask {
   TaskRecord task{};
   std::vector<LiveRecord> records;
   std::vector<LiveRecord> held;  ///< streams that the task holds open
-  int64_t moved_ns = 0;          ///< when anything in the task last moved
-  bool idle = false;             ///< it waits for new work, and no operation waits for it
+  int64_t moved_ns = 0;          ///< time at which anything in the task last moved
+  bool idle = false;             ///< whether the task waits for new work, and no operation waits for it
 };
 
 /// The tasks as they are now, the oldest first. Any thread may call it. A stack that changes meanwhile is given as far

@@ -14,7 +14,7 @@ namespace kintsugi::sight {
 /// lost takes nothing with it.
 class PeerChecks {
  public:
-  static constexpr size_t kKept = 8;  ///< checks of about 40 s
+  static constexpr size_t kKept = 8;  ///< checks that are kept, of about 40 s
 
   void note(std::string peer, proto::SightCheck::Outcome outcome) {
     proto::SightCheck check;
@@ -32,7 +32,7 @@ class PeerChecks {
 
  private:
   mutable std::mutex mutex_;
-  uint64_t last_ = 0;  ///< number of the latest
+  uint64_t last_ = 0;  ///< number of the latest check
   std::deque<proto::SightCheck> latest_;
 };
 

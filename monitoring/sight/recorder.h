@@ -2,7 +2,6 @@
 /// histogram. The thread that runs a module writes them without locks; the /metrics and /debug pages read them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -24,9 +23,10 @@ using Event = runtime::SpanEvent;
 
 /// Totals of one calling context.
 struct PathTotals {
-  uint64_t path = 0, parent_path = 0;  ///< parent_path: 0, or a path in another process
-  uint64_t role_path = 0;              ///< the path from the entry of the role down; 0: unknown
-  std::source_location where;          ///< line 0: unknown
+  uint64_t path = 0;
+  uint64_t parent_path = 0;    ///< path of the parent: 0, or a path in another process
+  uint64_t role_path = 0;      ///< the path from the entry of the role down; 0: unknown
+  std::source_location where;  ///< line 0: unknown
   const Site* site = nullptr;
   uint64_t count = 0, errors = 0;
   Duration total{}, self{};
@@ -53,8 +53,6 @@ class Recorder final : public TraceRecorder {
   /// Takes a snapshot; may be called from any thread. An event that is being overwritten meanwhile is left out.
   std::vector<Event> recent_events(size_t at_most) const;
   std::vector<PathTotals> totals() const;
-  /// The name of a calling context: "client.put > client.write_stripe > chunkserver.write_chunk".
-  std::string path_name(uint64_t path) const;
   TimePoint now() const { return clock_.now(); }
   /// What is open now.
   LiveWork& live() { return live_; }
@@ -92,7 +90,7 @@ class Recorder final : public TraceRecorder {
   PathTable* own_paths_ = nullptr;  ///< the table of the loop's thread, once it has one; only that uses it
 };
 
-/// The names of all calling contexts in `totals`, each as path_name says it.
+/// The names of all calling contexts in `totals`: "client.put > client.write_stripe > chunkserver.write_chunk".
 std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotals>& totals);
 
 }  // namespace kintsugi::sight

@@ -80,8 +80,8 @@ class Reporter {
 
   uint64_t sequence_ = 0;
   bool all_live_ = true;  ///< the next report contains all open work: the first one, and on request
-  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks, as last told
-  std::vector<uint64_t> begun_pending_;   ///< likewise, in the report that was made last
+  std::vector<uint64_t> reported_begun_;  ///< index: role; begun tasks that were told
+  std::vector<uint64_t> begun_pending_;   ///< index: role; begun tasks in the report that was made last
   int64_t ended_reported_ = 0, ended_pending_ = 0;
   std::vector<uint64_t> asked_calls_;  ///< spans of calls, as the last answer asked for them
   ReportDictionary dictionary_;

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "monitoring/sight/recorder.h"
@@ -77,7 +76,7 @@ class PathTable {
   };
   Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site, const LiveWork::Closed& closed);
 
-  std::vector<std::atomic<Entry*>> slots_;  ///< null: the slot is free
+  std::vector<std::atomic<Entry*>> slots_;  ///< entries by slot; null: the slot is free
   std::deque<Entry> entries_;  ///< entries that the slots point to, which never move; only the writer uses it
   const size_t mask_, max_paths_;
 };

@@ -12,7 +12,7 @@ namespace kintsugi::sight {
 
 /// Which traces, and where to; the monitor tells it to every process.
 struct TraceExport {
-  std::string collector;  ///< "http://host:port/v1/traces"; empty: traces are not sent
+  std::string collector;  ///< address, as "http://host:port/v1/traces"; empty: traces are not sent
   double share = 0;       ///< share of all traces; every process chooses the same ones
 };
 

@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -98,7 +97,7 @@ class FailSlow {
     Pace pace;
   };
   struct Links {
-    size_t slow = 0, known = 0;  ///< known: for long enough to be judged
+    size_t slow = 0, known = 0;  ///< links that are slow, and links known for long enough to be judged
   };
   struct LinksByEnd {
     std::map<std::string, Links> into;  ///< key: address of who is called

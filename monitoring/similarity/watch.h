@@ -49,7 +49,7 @@ struct Worker {
 };
 
 struct StateInfo {
-  std::string name;    ///< for people: the region, and what is waited for
+  std::string name;    ///< name for people: the region, and what is waited for
   std::string region;  ///< full calling context
   std::string file, function;
   uint32_t line = 0;

@@ -51,7 +51,7 @@ class RepairIntake {
 
  private:
   struct Batch {
-    std::vector<ChunkId> chunks;  ///< taken from the back; never empty
+    std::vector<ChunkId> chunks;  ///< chunks that are taken from the back; never empty
     QueueEntry like;
     uint64_t number = 0;  ///< Batches are numbered in the order in which they came.
   };

@@ -29,7 +29,7 @@ struct Options {
   /// it or somewhat more, until what is left fits as a whole.
   uint32_t max_per_server = 16;
   size_t max_running = 8192;       ///< repairs and moves that run at once
-  uint32_t attempts_in_a_row = 4;  ///< after so many failures in a row the chunk goes to the queue's tail
+  uint32_t attempts_in_a_row = 4;  ///< failures in a row after which the chunk goes to the queue's tail
   Duration min_deadline = 30s;     ///< shortest deadline of one attempt
   size_t history = 1000;           ///< number of records that are kept
   LinkModel link;

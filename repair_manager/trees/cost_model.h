@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "repair_manager/trees/tree_plan.h"
 #include "repair_manager/trees/weighted_tree.h"
@@ -77,7 +76,7 @@ struct Estimate {
 struct Transfer {
   Shape shape = Shape::STAR;  ///< only matters when it is STAGGERED
   TreeLoad load;
-  uint64_t slice_bytes = kDefaultSliceBytes;  ///< not 0
+  uint64_t slice_bytes = kDefaultSliceBytes;  ///< size of a slice, not 0
 };
 
 Estimate estimate(const TreeSet& trees, const Transfer& transfer, std::span<const LinkRate> helpers,
@@ -87,7 +86,7 @@ struct Choice {
   Shape shape = Shape::STAR;
   uint64_t slice_bytes = 0;
   double seconds = 0;              ///< estimated duration
-  double first_slice_seconds = 0;  ///< for a sliced tree: until the root has the first part of a slice
+  double first_slice_seconds = 0;  ///< in a sliced tree, time until the root has the first part of a slice
   /// Lower bound: no choice of helpers and trees that carry whole sums is faster.
   double bound_seconds = 0;
 };

@@ -19,8 +19,8 @@ struct TreeQuestion {
 };
 
 struct TreeChoice {
-  Choice choice;  ///< its shape is never AUTO
-  TreeSet trees;  ///< its helpers are positions in TreeQuestion.helpers
+  Choice choice;  ///< the choice, whose shape is never AUTO
+  TreeSet trees;  ///< the trees, whose helpers are positions in TreeQuestion.helpers
 };
 
 /// The fixed shapes run over the first `needed` helpers. Trees for unequal links are considered when they

@@ -29,7 +29,7 @@ struct ServerView {
   /// Limit for what repairs may send, and for what they may receive; 0: no limit.
   uint64_t repair_limit_bytes_per_second = 0;
   double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
-  bool draining = false;  ///< it must not be a destination
+  bool draining = false;  ///< whether it must not be a destination
   /// The monitor found it slower than its peers: others are preferred.
   bool slow = false;
 };
@@ -39,7 +39,7 @@ struct ChunkView {
   ServerId server;         ///< none: the chunk is on no server
   uint64_t length = 0;     ///< bytes
   uint32_t crc = 0;        ///< CRC32C of the whole chunk, as written
-  bool available = false;  ///< its server is alive and has not reported it lost
+  bool available = false;  ///< whether its server is alive and has not reported it lost
   bool cached = false;     ///< the chunk is in its server's memory, according to heartbeats
   float heat = 0;          ///< how often it is read (proto::CacheChange); also known for a lost chunk
 };

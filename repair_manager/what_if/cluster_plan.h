@@ -73,7 +73,7 @@ struct Plan {
   std::optional<uint32_t> racks_survived;  ///< nothing: nothing is said of racks
   /// [j]: of all sets of j chunks, those whose loss is survived; to k + m.
   std::vector<double> survived_share;
-  double chunks_read = 0;  ///< for one lost chunk: r
+  double chunks_read = 0;  ///< chunks that are read for one lost chunk: r
   double lost_disk_bytes = 0, lost_server_bytes = 0, lost_rack_bytes = 0;
   RepairTime disk, server;
   std::optional<RepairTime> rack;  ///< nothing: nothing is said of racks, or a lost one is not survived

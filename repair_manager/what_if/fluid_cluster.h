@@ -50,7 +50,7 @@ class FluidCluster final : public repair_manager::ClusterView {
   /// A chunk that was rebuilt and committed.
   struct Commit {
     TimePoint began, at;
-    double bytes = 0;      ///< those of all repairs for which this one stands
+    double bytes = 0;      ///< bytes of all repairs for which this one stands
     uint32_t lacking = 0;  ///< chunks that its stripe lacked, this one included
     StripeId stripe;
   };

@@ -74,7 +74,7 @@ struct Forecast {
   /// Half, 90 % and all of the bytes that can be rebuilt are. Nothing: there is nothing to rebuild, or no room for it.
   std::optional<double> half_seconds, most_seconds, all_seconds;
   double waiting_chunks = 0;           ///< chunks that no server can take; times leave them out
-  std::vector<Endangered> endangered;  ///< those with the fewest spare chunks first
+  std::vector<Endangered> endangered;  ///< endangered chunks, those with the fewest spare chunks first
   std::vector<BusyLink> busiest;       ///< the links that carry most, at most kBusiestLinks
   uint64_t simulated = 0;              ///< repairs
 };

@@ -90,8 +90,8 @@ class FakeMetaServer {
   std::set<uint64_t> slow;        ///< servers that readers are told to go around
 
   // ---- deep checks
-  std::optional<int>
-      looks_until_repaired;       ///< a reported chunk is lost until so many ShowStripe calls; none: forever
+  /// A reported chunk is lost until so many ShowStripe calls; none: forever.
+  std::optional<int> looks_until_repaired;
   std::map<ChunkId, int> lost;    ///< reported chunks, and how often they were looked at
   bool believes_reports = false;  ///< else what readers report changes nothing
   std::vector<proto::RepairRecord> history;

@@ -53,8 +53,8 @@ class FakeView final : public ClusterView {
   std::set<ChunkId> refused;   ///< the next commit of these fails
   std::vector<std::pair<ChunkId, ServerId>> commits;
   std::vector<std::pair<std::string, uint64_t>> given_up;  ///< host and repair id
-  std::function<void(ChunkId, ServerId)>
-      on_commit;  ///< when set: others have turns before the commit returns
+  /// When set: others have turns before the commit returns.
+  std::function<void(ChunkId, ServerId)> on_commit;
 };
 
 class FakeCluster;

@@ -89,7 +89,7 @@ class DiskHealth {
   bool hangs() const { return oldest_call() >= kHungAfter; }
 
   const runtime::Clock& clock_;
-  std::list<TimePoint> calls_;  ///< when each unfinished call began, oldest first
+  std::list<TimePoint> calls_;  ///< times at which the unfinished calls began, oldest first
   ErrorRate reads_{kMostReadErrors}, writes_{kMostWriteErrors};
   uint64_t read_errors_ = 0, write_errors_ = 0;
   Duration slowest_lately_{};

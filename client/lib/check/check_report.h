@@ -39,9 +39,9 @@ enum class Damage {
 
 /// Says what became of a damaged chunk.
 enum class Mending {
-  kWaiting,     ///< its repair is waited for, or has been waited for too long
+  kWaiting,     ///< the chunk's repair is waited for, or has been waited for too long
   kRepaired,    ///< the chunk is intact again, there or on another server
-  kGone,        ///< its file was removed in the meantime
+  kGone,        ///< the chunk's file was removed in the meantime
   kTooFewLeft,  ///< the stripe has too few chunks left to rebuild it
 };
 

@@ -49,7 +49,7 @@ class CheckRound {
     std::deque<CheckedChunk> queue;
     bool working = false;
     int failures = 0;  ///< failed calls in a row
-    Status given_up;   ///< not ok: why the server was given up
+    Status given_up;   ///< the reason why the server was given up; ok: it was not
   };
 
   asio::awaitable<void> work(Server& server);

@@ -21,7 +21,7 @@ struct DirtyLayer {
   DirtyRanges ranges;
   bool under_way = false;
   bool discarded = false;
-  bool told = false;  ///< its failure has been counted
+  bool told = false;  ///< whether the layer's failure has been counted
   Status failure;
 };
 

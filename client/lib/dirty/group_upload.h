@@ -38,8 +38,8 @@ struct UploadMember {
   uint64_t inode = 0;
   std::string policy;                   ///< the file's policy; empty: not known here
   std::shared_ptr<const void> owner;    ///< keeps what follows alive
-  const DirtyRanges* ranges = nullptr;  ///< not empty; does not change
-  const bool* discarded = nullptr;      ///< once it is true, nothing of the file is to be written any more
+  const DirtyRanges* ranges = nullptr;  ///< ranges to write: never empty, and unchanged during the upload
+  const bool* discarded = nullptr;      ///< whether nothing of the file is to be written any more
 };
 
 /// The bytes of the members are few enough for the metaserver to keep them itself, and their pieces for one call.

@@ -1,7 +1,6 @@
 /// What all open files of a process share.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -63,7 +62,7 @@ struct FilesShared {
   const std::unique_ptr<DirtyMemory> memory;
   FileLeases leases;
   Session session;
-  RepeatedCalls direct;  ///< for what goes ahead of `calls`
+  RepeatedCalls direct;  ///< calls that go ahead of those in `calls`
   std::unique_ptr<AppendLog> appends = std::make_unique<AppendLog>();
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
   UnsentNames unsent;
@@ -75,8 +74,8 @@ struct FilesShared {
   DirtyBuffers buffers;
   LocationBudget locations;
   PackedReads packed;
-  bool handed_over = false;       ///< another process goes on: nothing is written out here any more
-  uint64_t read_ahead_bytes = 0;  ///< held, or being read
+  bool handed_over = false;       ///< whether another process goes on: nothing is written out here any more
+  uint64_t read_ahead_bytes = 0;  ///< bytes that are held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
   /// Times since which files are dirty, each with its inode (DirtySince).
   std::set<std::pair<TimePoint, uint64_t>> dirty_since;

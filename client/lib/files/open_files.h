@@ -31,7 +31,7 @@ class OpenFiles {
     uint64_t dirty_memory = 0;      ///< buffers that it takes, in bytes
     uint64_t locates = 0;           ///< calls for locations
     uint64_t windows_read = 0;      ///< windows of stripes that were read
-    uint64_t read_ahead_bytes = 0;  ///< held now
+    uint64_t read_ahead_bytes = 0;  ///< bytes that are held now
   };
 
   /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).

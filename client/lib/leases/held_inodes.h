@@ -40,7 +40,7 @@ class HeldInodes {
 
  private:
   std::map<uint64_t, uint64_t> holds_;            ///< how often each inode is held
-  std::set<uint64_t> news_held_, news_released_;  ///< not told yet
+  std::set<uint64_t> news_held_, news_released_;  ///< inodes of which that is not told yet
   bool telling_all_ = false;
   uint64_t tellings_ = 0;
 };

@@ -29,7 +29,7 @@ class LeasedNames : private NameChangesHearer {
 
   struct Options {
     bool lease_directories = false;  ///< whether leases of directories are asked for at all
-    size_t max_names = 0;            ///< over all directories; about so many are known
+    size_t max_names = 0;            ///< names that are known at once in all directories, about
   };
 
   /// What is referred to outlives it.

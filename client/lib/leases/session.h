@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <vector>
 
 #include "client/lib/leases/change_numbers.h"
 #include "client/lib/leases/heard_changes.h"
@@ -81,7 +80,7 @@ class Session {
   struct Everything {
     uint64_t generation = 0;
     std::deque<uint64_t> holds, leases;
-    bool locks = true;  ///< they are to be told, by the first page
+    bool locks = true;  ///< whether the first page has yet to tell the locks
   };
   Everything everything();
   void add_page(Everything& all, proto::KeepSessionRequest& request) const;

@@ -53,8 +53,8 @@ class SessionLocks {
   const uint64_t session_;
   OwnLocks own_;
   bool ask_;  ///< the locks of the process before are not known yet
-  std::set<uint64_t>
-      decided_;  ///< inodes of whose locks the metaserver will be told when their lease is given back
+  /// Inodes of whose locks the metaserver will be told when their lease is given back.
+  std::set<uint64_t> decided_;
   TimePoint decides_until_ = TimePoint::min();
 };
 

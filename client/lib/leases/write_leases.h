@@ -83,9 +83,9 @@ class WriteLeases {
   uint64_t last_end_ = 0;
   std::set<uint64_t> unknown_;  ///< leases of inodes that the metaserver has not heard of
   size_t asking_ = 0;
-  std::set<uint64_t> ended_early_;      ///< recalled or given back while `asking_`
-  std::set<uint64_t> news_given_back_;  ///< not told yet
-  std::set<uint64_t> giving_back_;      ///< being told, or told without an answer
+  std::set<uint64_t> ended_early_;      ///< leases that were recalled or given back while `asking_`
+  std::set<uint64_t> news_given_back_;  ///< leases whose return is not told yet
+  std::set<uint64_t> giving_back_;      ///< leases whose return is being told, or was told without an answer
 };
 
 }  // namespace kintsugi::client

@@ -11,7 +11,7 @@ namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kFetchChunk{"client.fetch_chunk", {"bytes"}};
-constexpr Duration kSmallReadLimit = 30s;  ///< for a server to answer
+constexpr Duration kSmallReadLimit = 30s;  ///< time that a server has to answer
 
 }  // namespace
 

@@ -20,7 +20,7 @@ struct WriteOptions {
   uint32_t gid = 0;
   int64_t modified_ns = 0;  ///< nanoseconds since 1970; 0: the current time
   bool replace = false;     ///< if false, a path that exists is kAlreadyExists
-  std::string policy = {};  ///< not empty: overrides the directory's policy
+  std::string policy = {};  ///< policy to use instead of the directory's; empty: the directory's
   /// Called with the size of each portion that was sent to the servers.
   std::function<void(uint64_t bytes)> progress = {};
 };

@@ -56,10 +56,10 @@ struct ActivityFile::Shared {
   ActivityLog* log;  ///< null: nobody waits for the thread any more, and the log is gone
   bool stopping = false, ended = false;
 
-  int fd = -1;  ///< this and the rest: the thread's only
+  int fd = -1;  ///< descriptor of the file; like the members below, used by the thread only
   uint64_t bytes = 0;
   bool torn = false;    ///< the file ends within a line
-  bool failed = false;  ///< the last write did; told once
+  bool failed = false;  ///< whether the last write failed, and that was told
 };
 
 ActivityFile::ActivityFile(std::string path, ActivityLog& log)

@@ -11,12 +11,12 @@ namespace kintsugi::runtime {
 
 class ActivityFile {
  public:
-  static constexpr Duration kInterval = 100ms;  ///< between two writes
+  static constexpr Duration kInterval = 100ms;  ///< time between two writes
   /// The end waits for a disk that hangs no longer than this, and leaves the thread to itself then.
   static constexpr Duration kStopLimit = 1s;
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
-  static constexpr int kKeptFiles =
-      3;  ///< older ones; "d.activity.1.log" is the newest of those of "d.activity.log"
+  /// Older files that are kept; "d.activity.1.log" is the newest of those of "d.activity.log".
+  static constexpr int kKeptFiles = 3;
 
   /// The file is appended to, and made when it is not there. A line that a write left torn is ended first. REQUIRES: `log`
   /// outlives it.

@@ -26,13 +26,13 @@ struct DiskCall {
 
   Kind kind;
   int fd = -1;
-  std::byte* data = nullptr;      ///< kRead and kWrite: the buffer; kWrite only reads it
-  uint32_t bytes = 0;             ///< kRead and kWrite: number of bytes
-  uint64_t offset = 0;            ///< kRead and kWrite: file offset; kAllocate: the size
-  const char* path = nullptr;     ///< kOpen, kUnlink and kStat: the path; kRename: the old path
-  const char* to_path = nullptr;  ///< kRename: the new path
-  int flags = 0;                  ///< kOpen: open(2) flags; kUnlink: AT_REMOVEDIR or 0
-  struct statx* found = nullptr;  ///< kStat: where the result is written
+  std::byte* data = nullptr;      ///< buffer of kRead and kWrite, which kWrite only reads
+  uint32_t bytes = 0;             ///< length of the buffer
+  uint64_t offset = 0;            ///< file offset of kRead and kWrite; size for kAllocate
+  const char* path = nullptr;     ///< path of kOpen, kUnlink and kStat; old path of kRename
+  const char* to_path = nullptr;  ///< new path of kRename
+  int flags = 0;                  ///< open(2) flags of kOpen; AT_REMOVEDIR or 0 for kUnlink
+  struct statx* found = nullptr;  ///< where kStat writes its result
 };
 
 /// Describes the call to the kernel.

@@ -22,8 +22,8 @@ struct LinkLosses {
 /// Thread-safe: the event loop opens and closes connections, another thread reads. Costs nothing between the two.
 class TcpLosses {
  public:
-  static constexpr size_t kMostOpen = 2'048;  ///< open connections beyond these are not counted,
-  static constexpr size_t kMostEnds = 1'024;  ///< nor are those to further ends
+  static constexpr size_t kMostOpen = 2'048;  ///< open connections that are counted at most
+  static constexpr size_t kMostEnds = 1'024;  ///< ends to which losses are counted at most
 
   /// REQUIRES: closed() is called before the descriptor is.
   void opened(int descriptor, std::string end);
@@ -37,8 +37,8 @@ class TcpLosses {
     uint64_t segments = 0, lost = 0;
   };
   struct Open {
-    Totals* of = nullptr;  ///< an entry of ends_, which are never removed
-    Totals counted;        ///< what of this connection is in it
+    Totals* of = nullptr;  ///< the entry of ends_ that counts the connection; entries are never removed
+    Totals counted;        ///< counts of this connection that are in the entry
   };
   static void count(int descriptor, Open& open);
 

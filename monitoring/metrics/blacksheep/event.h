@@ -13,7 +13,7 @@ enum class EventKind : uint8_t {
   kStop,           ///< an execution ends
   kDeferredStop,   ///< the oldest deferred start ends, and was in `state`
   kInstant,        ///< something happened at once
-  kError,          ///< as kInstant, of the state "Error"
+  kError,          ///< something went wrong at once: an instant of the state "Error"
   kBegin,          ///< the process began: nothing is open
   kDropped,        ///< `count` executions were not logged
 };
@@ -23,8 +23,9 @@ struct Event {
   EventKind kind = EventKind::kNoOp;
   int64_t t_ns = 0;  ///< wall time
   std::string_view state;
-  std::string_view execution;  ///< which one; empty: executions of a state are told apart by order
-  uint64_t count = 0;          ///< number of dropped events, for kDropped
+  /// Name of the execution; empty: executions of a state are told apart by order.
+  std::string_view execution;
+  uint64_t count = 0;  ///< number of dropped events, for kDropped
 };
 
 /// A form of logs: one for each kind of program. `last_ns` is the time of the line before.

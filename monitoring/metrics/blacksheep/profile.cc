@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <string_view>
 
 namespace kintsugi::blacksheep {
@@ -94,8 +93,8 @@ class Looks {
  private:
   size_t index(Setting setting) const { return setting.window * thresholds_ + setting.threshold; }
   const size_t thresholds_;
-  std::vector<ChangeOptions> options_;                     ///< by setting
-  std::vector<std::vector<std::vector<size_t>>> changes_;  ///< by setting, then by run
+  std::vector<ChangeOptions> options_;                     ///< index: setting
+  std::vector<std::vector<std::vector<size_t>>> changes_;  ///< indexes: setting, run
 };
 
 /// The search for the settings of one pair: one window for both, a threshold for each.
@@ -267,20 +266,6 @@ std::optional<PairChanges> changes_of(const Pair& pair, const Run& run) {
     out.metric.push_back(change.at);
   for (const Change& change : change_points(run.states[*state], pair.state_changes))
     out.state.push_back(change.at);
-  return out;
-}
-
-std::vector<Corroboration> evaluate(const Profile& profile, std::span<const Run> runs, size_t shift) {
-  std::vector<Corroboration> out;
-  for (const Pair& pair : profile.pairs) {
-    Corroboration& total = out.emplace_back();
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const Run& run = runs[i];
-      const auto own = changes_of(pair, run), others = changes_of(pair, runs[(i + shift) % runs.size()]);
-      if (!own || !others) continue;
-      total += corroborate(own->metric, others->state, run.instants(), profile.options.sigma(run.period));
-    }
-  }
   return out;
 }
 

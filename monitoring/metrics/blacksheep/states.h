@@ -71,7 +71,7 @@ class StateReader {
     float open_at_end = 0, overlapping = 0, instants = 0;
     double open_ns = 0;
   };
-  using Column = std::vector<Cell>;  ///< by interval
+  using Column = std::vector<Cell>;  ///< index: interval
 
   void line(std::string_view text);
   void apply(const Event& event);

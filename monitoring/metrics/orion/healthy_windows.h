@@ -52,8 +52,8 @@ struct Deviations {
   /// By live metric, in deviations: its mean against what its load explains; of a metric that drifts by nature, how much
   /// it changed from one half of the window to the other.
   std::vector<double> levels;
-  std::vector<bool>
-      moved;            ///< by watched metric: it had one value on the healthy trace, and has another one now
+  /// Index: watched metric; whether it had one value on the healthy trace, and has another one now.
+  std::vector<bool> moved;
   double distance = 0;  ///< root mean square of the largest of all of them
   double level = 0;     ///< the largest of the levels: one metric alone hardly shows in the distance
 };
@@ -91,7 +91,8 @@ class HealthyWindows {
   struct Level {
     double intercept = 0, slope = 0, deviation = 1;
     double mean_load = 0, squares_of_load = 0, windows = 0;
-    double resemblance = 0;  ///< of a window's rest and that of the next one that shares no row with it
+    /// Correlation of a window's rest with that of the next window that shares no row with it.
+    double resemblance = 0;
     /// So many windows would say as much if they did not resemble their neighbours: a metric that moves in rare steps has
     /// shown little of what it may do.
     double independent = 2;
@@ -99,7 +100,7 @@ class HealthyWindows {
   };
   struct Sample {
     Eigen::VectorXd pairs, levels;
-    double load = 0;      ///< its mean in the window
+    double load = 0;      ///< mean of the load in the window
     double movement = 0;  ///< logarithm of its deviation in the window
     uint32_t part = 0;
   };
@@ -121,8 +122,8 @@ class HealthyWindows {
   Eigen::VectorXd pair_means_, pair_slopes_, pair_deviations_;
   double mean_movement_ = 0;
   std::vector<Level> levels_;
-  std::vector<bool> drifts_;               ///< by live metric
-  double least_load_ = 0, most_load_ = 0;  ///< of healthy windows
+  std::vector<bool> drifts_;               ///< index: live metric; whether it drifts by nature
+  double least_load_ = 0, most_load_ = 0;  ///< least and most mean load of a healthy window
   /// Of what healthy windows show that were not learnt from.
   struct Usual {
     Usual() = default;

@@ -2,7 +2,6 @@
 /// open meanwhile. The text compares raw correlations; what is changed, and why, says healthy_windows.h. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,27 +14,28 @@ namespace kintsugi::orion {
 struct OddMetric {
   std::string name;
   std::vector<std::string> aliases;  ///< metrics that always move with it
-  double score = 0;                  ///< mean square of its deviations in the windows that count
-  double healthy = 0, now = 0;       ///< its mean on the healthy trace and in those windows
+  double score = 0;                  ///< mean square of the metric's deviations in the windows that count
+  double healthy = 0, now = 0;       ///< the metric's mean on the healthy trace and in those windows
 };
 
 struct OddRegion {
   std::string name;
-  double share = 0;    ///< of all time that regions were open, in the windows that count
-  double healthy = 0;  ///< the same on the healthy trace
+  double share = 0;    ///< share of all time that regions were open, in the windows that count
+  double healthy = 0;  ///< the same share on the healthy trace
   double lift() const { return share / std::max(healthy, 1e-3); }
 };
 
 /// What is unlike before in one process.
 struct Finding {
   std::string source;
-  std::vector<OddMetric> metrics;  ///< the oddest first, at most kNamed
-  std::vector<OddRegion> regions;  ///< by lift, at most kNamed; empty: no region was recorded
+  std::vector<OddMetric> metrics;  ///< metrics at odds, the oddest first, at most kNamed
+  /// Regions at odds, the highest lift first, at most kNamed; empty: no region was recorded.
+  std::vector<OddRegion> regions;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.
   std::vector<std::string> moved;
-  double excess =
-      0;  ///< of the oddest window: so many times what healthy traces show at most; above 1: reported
+  /// How many times as odd the oddest window is as healthy traces ever are; above 1: the process is reported.
+  double excess = 0;
   /// What kPeersShare of its peers stay below at that time: those of its role, or all other processes where it has fewer
   /// than kFewestPeers of them. What several do at once is no fault of one, so its own is divided by this where it is
   /// above 1.
@@ -43,8 +43,8 @@ struct Finding {
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
-  bool foreign_load =
-      false;  ///< outside of what the healthy trace knows: relations may differ for that alone
+  /// Whether the load lies outside of what the healthy trace knows: relations may differ for that alone.
+  bool foreign_load = false;
 };
 inline constexpr size_t kNamed = 3;
 inline constexpr size_t kFewestPeers = 3;

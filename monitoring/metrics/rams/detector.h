@@ -24,7 +24,6 @@ struct Alarm {
   NodeScore score;  ///< the score that raised the alarm
   double threshold = 0;
   int64_t since_ns = 0;  ///< wall time of its first sample
-  bool latched = false;  ///< the score is below the threshold by now
 };
 
 struct Verdict {
@@ -65,7 +64,7 @@ class Detector {
  private:
   struct Latch {
     Alarm alarm;
-    size_t channel = 0;              ///< whose line it is
+    size_t channel = 0;              ///< channel that the line belongs to
     std::optional<FrozenLine> line;  ///< none: only a new build ends the alarm
     double limit = 0;                ///< farthest healthy score against the line
     size_t healthy_samples = 0;

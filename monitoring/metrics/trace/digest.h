@@ -32,8 +32,8 @@ struct DigestedSeries {
   std::string source, metric;
   Kind kind = Kind::kGauge;
   double limit = kMissing;
-  std::map<int64_t, Bin>
-      bins;  ///< by the number of the step since `since_ns`; steps without a value are not there
+  /// Key: number of the step since `since_ns`; steps without a value are not there.
+  std::map<int64_t, Bin> bins;
 };
 
 /// The name under which the executions of a region that are open can be asked for, as if they were a gauge.

@@ -10,7 +10,7 @@ namespace kintsugi::metric_trace {
 /// A metric that hardly moves on the healthy trace: when it does later, that is a finding by itself.
 struct Watched {
   size_t column = 0;
-  double low = 0, high = 0;  ///< its range on the healthy trace
+  double low = 0, high = 0;  ///< the metric's range on the healthy trace
 };
 
 /// A metric and those that always move with it.

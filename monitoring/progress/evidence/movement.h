@@ -47,7 +47,7 @@ class Movement {
     std::optional<TimePoint> grew_since;  ///< a count has grown since this time
     std::optional<TimePoint> grew;        ///< time of the report that told of the latest growth
     std::deque<Duration> pauses;          ///< the last ones between two growths, oldest first
-    std::optional<TimePoint> resumed;     ///< when a growth was told that came after an unusually long pause
+    std::optional<TimePoint> resumed;  ///< time of the latest growth that came after an unusually long pause
 
     bool is_unusual(Duration pause) const;
   };

@@ -21,7 +21,7 @@ struct OpenTask {
   uint32_t process = 0;                          ///< index in Snapshot::processes
   std::vector<const proto::SightLive*> records;  ///< outermost first; never empty
   Duration still{};                              ///< time since anything in the task moved
-  bool stalled = false;                          ///< it has not moved for longer than its state usually lasts
+  bool stalled = false;  ///< whether the task has not moved for longer than its state usually lasts
 
   const proto::SightLive& root() const { return *records.front(); }
   /// The region or wait in which the task stands.
@@ -33,7 +33,7 @@ struct OpenTask {
 struct ProcessState {
   bool silent = false;    ///< no report has come for too long
   bool spinning = false;  ///< running code blocks its event loop
-  bool complete = false;  ///< its latest report listed everything that is open
+  bool complete = false;  ///< whether the process's latest report listed everything that is open
 };
 
 /// A process may report anything: an age that no clock holds is a long one.

@@ -58,7 +58,7 @@ class Hearing {
   const OpenTasks& tasks_;
   const Evidence& evidence_;
   std::map<int, Places> unserved_;  ///< key: callee; where callers are whose open requests have no task there
-  std::map<int, Places> missed_by_;        ///< likewise, and of those who gave up
+  std::map<int, Places> missed_by_;  ///< key: callee; places of callers that have no task there, or gave up
   std::map<std::string, Places> unheard_;  ///< key: a caller's place; those of the callees that it misses
 };
 

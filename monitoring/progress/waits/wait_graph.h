@@ -43,7 +43,7 @@ struct Vertex {
   /// What it waits for moves, or is idle on purpose: it holds nobody up.
   bool feeds = false;
   bool unresolved = false;  ///< the reports do not show what it waits for
-  bool doubtful = false;    ///< it is blamed only because what it waits for is not visible
+  bool doubtful = false;    ///< whether it is blamed only because what it waits for is not visible
   bool mutual = false;      ///< only for kLink: neither end hears the other
   std::string why;          ///< why it is blamed, as a sentence
 };

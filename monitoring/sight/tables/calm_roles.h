@@ -66,7 +66,7 @@ class CalmRoles {
     Entry entry;      ///< known when a task of the role has ended
     uint32_t ended;   ///< tasks in full that ended since one of the role last waited, up to kCalmAfter
     uint32_t light;   ///< tasks that were recorded lightly since the last one that was not
-    int64_t full_ns;  ///< when the last one began that was recorded in full
+    int64_t full_ns;  ///< time at which the last task began that was recorded in full
   };
   ZeroedArray<Role> roles_;
   mutable std::atomic<uint64_t> kept_{static_cast<uint64_t>(kShare * 0x1p64)};

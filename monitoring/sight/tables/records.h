@@ -22,12 +22,12 @@ struct LiveRecord {
   uint64_t trace_id, span_id, parent_span_id;
   /// The calling context across all processes, and from the entry of the role down.
   uint64_t path, role_path;
-  const Site* site;  ///< null: a wait
+  const Site* site;  ///< site of the record; null: it is a wait
   std::source_location where;
   /// By the process's clock: when it was entered, and when its progress last changed (first: when it was entered).
   int64_t entered_ns, progressed_ns;
   uint64_t progress;             ///< progress in the unit of the site
-  uint64_t target, target_span;  ///< see TraceRecorder::name_target
+  uint64_t target, target_span;  ///< target of the wait (TraceRecorder::name_target)
   uint32_t task;
   uint16_t role, state;
   /// The record of the same task that it lies on; 0: it is the task's root; itself: it lies beside the stack, as a
@@ -47,8 +47,8 @@ inline constexpr uint8_t kFlagImplicit = 2;
 
 /// Where a record that is opened belongs.
 struct Standing {
-  uint32_t task = 0;   ///< 0: the table has no room for the task
-  uint32_t below = 0;  ///< see LiveRecord
+  uint32_t task = 0;   ///< number of the task; 0: the table has no room for it
+  uint32_t below = 0;  ///< record on which this one lies (LiveRecord)
   uint16_t role = 0, state = 0;
   uint8_t flags = 0;
   uint64_t role_path = 0;

@@ -17,7 +17,7 @@ using runtime::Site;
 struct RoleTotals {
   const Site* site;
   uint64_t begun, ended, failed;
-  uint64_t faulty;  ///< of the failed: is_own_fault()
+  uint64_t faulty;  ///< tasks that failed by a fault of their own: is_own_fault()
   uint32_t live;
 };
 

@@ -43,10 +43,10 @@ class StateTable {
   }
   /// What is opened on top of a record.
   struct Child {
-    const Site* site;     ///< null: none yet
-    uint64_t role_path;   ///< its path from the entry of the role down
-    uint64_t under_path;  ///< likewise of what it was opened on
-    uint16_t state;       ///< where a task stands that is in it
+    const Site* site;     ///< site of the record; null: there is none yet
+    uint64_t role_path;   ///< path of the record from the entry of the role down
+    uint64_t under_path;  ///< path of the record on which this one was opened
+    uint16_t state;       ///< state of a task that is in the record
     WaitKind wait;
   };
   [[gnu::always_inline]] const Child& of_child(const LiveRecord& under, const Site& site, WaitKind wait) {
@@ -83,14 +83,14 @@ class StateTable {
     WaitKind wait;
   };
   ZeroedArray<LastWait> last_waits_;
-  ZeroedArray<Child> last_children_;  ///< index: the state below; likewise
+  ZeroedArray<Child> last_children_;  ///< index: the state below; the last child opened there
   struct Back {
-    uint64_t
-        under_path;  ///< path of the record below, which need not be the one that the child was opened on
-    uint16_t state;  ///< 0: none yet
-    WaitKind wait;   ///< of the record below
+    /// Path of the record below, which need not be the one that the child was opened on.
+    uint64_t under_path;
+    uint16_t state;  ///< state after the return; 0: none yet
+    WaitKind wait;   ///< kind of wait of the record below
   };
-  ZeroedArray<Back> last_backs_;  ///< index: the state in the child that ends; likewise
+  ZeroedArray<Back> last_backs_;  ///< index: the state in the child that ends; the last return from it
   Count dropped_;
 };
 

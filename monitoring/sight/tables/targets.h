@@ -27,7 +27,7 @@ struct TargetTotals {
 /// counted.
 class TargetTable {
  public:
-  static constexpr int64_t kStall = 500'000'000;  ///< nanoseconds
+  static constexpr int64_t kStall = 500'000'000;  ///< duration of a stall, in nanoseconds
 
   /// REQUIRES: limit is a power of two.
   explicit TargetTable(uint32_t limit);
@@ -45,7 +45,7 @@ class TargetTable {
   // ---- for any thread
 
   std::vector<TargetTotals> read() const;
-  std::string name_of(uint64_t id) const;  ///< empty: unknown
+  std::string name_of(uint64_t id) const;  ///< name of the target; empty: unknown
   uint64_t dropped() const { return dropped_.get(); }
 
  private:

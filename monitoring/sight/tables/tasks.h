@@ -32,7 +32,7 @@ struct TaskRecord {
   uint8_t recent_next, edge_count, overflowed, flags;
   /// Tasks that it stands for in the totals of transitions, itself among them.
   uint32_t weight;
-  TaskEdge edges[kEdges];  ///< its own transitions; `overflowed`: there were more
+  TaskEdge edges[kEdges];  ///< the task's own transitions; `overflowed`: there were more
   uint64_t reserved_more[6];
 };
 static_assert(sizeof(TaskRecord) == 320 && std::is_trivially_copyable_v<TaskRecord>);

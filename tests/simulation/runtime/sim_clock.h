@@ -66,8 +66,8 @@ class SimClock final : public runtime::Clock {
   size_t live_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
-  std::vector<Entry>
-      heap_;  ///< min-heap by Later; entries of cancelled callbacks stay until met or compacted
+  /// Min-heap by Later; entries of cancelled callbacks stay until met or compacted.
+  std::vector<Entry> heap_;
 };
 
 }  // namespace kintsugi::simulation

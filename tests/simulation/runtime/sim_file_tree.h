@@ -24,8 +24,8 @@ struct Volume {
   bool broken = false;
   bool hung = false;       ///< what is asked of it does not return
   bool read_only = false;  ///< what would change something is refused
-  std::vector<std::function<void()>>
-      stuck;          ///< finish the operations that were asked of it while it was hung
+  /// Finish the operations that were asked of it while it was hung.
+  std::vector<std::function<void()>> stuck;
   TimePoint free_at;  ///< when the device has moved all bytes asked of it so far
 
   uint64_t free_bytes() const { return capacity_bytes > used_bytes ? capacity_bytes - used_bytes : 0; }

@@ -30,10 +30,10 @@ struct Conditions {
   Duration latency = std::chrono::microseconds(100);
   Duration jitter = std::chrono::microseconds(20);  ///< added, uniform in [0, jitter]
   Duration loopback_latency = std::chrono::microseconds(20);
-  uint32_t flips_per_million =
-      0;  ///< how many segments arrive with one bit changed, which TCP did not notice
-  uint32_t resets_per_million =
-      0;  ///< how many segments are not delivered, but end their connection on both sides
+  /// How many segments arrive with one bit changed, which TCP did not notice.
+  uint32_t flips_per_million = 0;
+  /// How many segments are not delivered, but end their connection on both sides.
+  uint32_t resets_per_million = 0;
   uint32_t loss_per_million = 0;  ///< how many segments are lost; these arrive `retransmit_after` later
   Duration retransmit_after = std::chrono::milliseconds(200);
   Duration break_after = std::chrono::seconds(15);  ///< a connection whose hosts are cut off that long breaks

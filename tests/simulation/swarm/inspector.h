@@ -96,8 +96,8 @@ class Inspector {
 
   SimulatedCluster& cluster_;
   std::vector<Server> servers_;
-  std::set<std::pair<ServerId, ChunkId>>
-      placed_;  ///< every place that a chunk ever had on a disk that is still there
+  /// Every place that a chunk ever had on a disk that is still there.
+  std::set<std::pair<ServerId, ChunkId>> placed_;
   std::set<StripeId> seen_,
       endangered_;  ///< stripes; endangered by what was missing or in doubt at first sight
   const MemoryStoreDisk::Map* instead_ = nullptr;
