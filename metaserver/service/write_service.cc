@@ -103,7 +103,11 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
   for (WriteSteps steps(request); !steps.done();) {
     const InodeId inode{steps.inode()};
     KINTSUGI_CO_TRY(co_await clients_.leases.settle(context, inode, request.change().session()));
-    if (is_over(store_.kv, request.change())) break;
+    if (is_over(store_.kv, request.change())) {
+      // The call that this one repeats has carried it out meanwhile, and has left the files as they are now.
+      response.Clear();
+      co_return co_await answer_repeated(context, request, response);
+    }
     if (store_.runtime.clock.now() >= context.deadline)
       co_return Status{Code::kDeadlineExceeded, "only the first part is written"};
     Transaction transaction(store_.kv);

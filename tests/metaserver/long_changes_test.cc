@@ -299,6 +299,31 @@ TEST_F(LongChanges, AStepThatComesAfterItsRepetitionIsLeftOut) {
   EXPECT_FALSE(is_over(*store, later)) << "what is remembered is of a process before";
 }
 
+TEST_F(LongChanges, AWriteThatIsRepeatedWhileItIsUnderWayIsAnsweredWithTheFileAsItIsInTheEnd) {
+  constexpr uint64_t kEnd = kSize + 100;
+  for (int after = 0; after < 20; ++after) {
+    SCOPED_TRACE(after);
+    const std::string path = fmt::format("/d/g{}", after);
+    KINTSUGI_ASSERT_OK(make_file(path));
+    auto request = overwrite(path, kEnd);
+    request.set_size_at_least(kEnd);
+    request.mutable_change()->set_session(kOwner);
+    request.mutable_change()->set_number(static_cast<uint64_t>(after + 1));
+    request.mutable_change()->set_generation(1);
+    in_background(rpc::Method::kWriteExtents, request);
+    simulation.run_for(1ms + after * 300us);
+    if (ended_) break;
+    // The connection broke, say, and its client sends it once more.
+    const auto again = call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(again->attributes().inode(), request.inode());
+    EXPECT_EQ(again->attributes().size(), kEnd);
+    ASSERT_TRUE(simulation.run_until([&] { return ended_.has_value(); }, 10s));
+    KINTSUGI_EXPECT_OK(*ended_);
+    EXPECT_EQ(open(path)->attributes().size(), kEnd);
+  }
+}
+
 /// Counts the keys that scans visit.
 class Counting final : public ReadView {
  public:
