@@ -5,6 +5,7 @@
 #include <map>
 
 #include "common/runtime/network.h"
+#include "monitoring/progress/evidence/shortage.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -45,6 +46,7 @@ bool names(const std::vector<proto::Verdict>& verdicts, uint64_t process) {
 
 void GrayDetector::look(const model::Snapshot& snapshot) {
   shares_.update(snapshot);
+  const progress::Shortages shortages(shares_, snapshot.taken - kOver);
   std::vector<gray::Pausing> processes;
   std::vector<gray::Disk> disks;
   std::vector<gray::Checks> checks;
@@ -56,11 +58,13 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
                                .reports = !last.last() && snapshot.silent(*view) <= kSilence};
     if (last.last() || is_application(last)) continue;
     const gray::Party who = party(*view);
-    processes.push_back({.who = who,
-                         .machine = shares_.machine_of(who.process),
-                         .stood_still_ns = last.system().stood_still_ns(),
-                         .delayed = shares_.since(who.process, snapshot.taken - kOver).delayed,
-                         .at = view->arrived()});
+    processes.push_back(
+        {.who = who,
+         .machine = shares_.machine_of(who.process),
+         .stood_still_ns = last.system().stood_still_ns(),
+         .delayed = shares_.since(who.process, snapshot.taken - kOver).delayed,
+         .machine_lacks_processor = shortages.explains(who.process) == progress::Shortage::kOfMachine,
+         .at = view->arrived()});
     for (const proto::SightDevice& device : last.devices())
       if (!device.peer())
         disks.push_back({.of = who,
@@ -87,6 +91,10 @@ void GrayDetector::look_at_links(const model::Snapshot& snapshot) {
   for (const auto& view : snapshot.processes)
     if (!view->last().address().empty() && !view->last().last()) servers[view->last().address()] = view.get();
   std::vector<gray::Link> links;
+  const progress::Shortages shortages(shares_, snapshot.taken - gray::RecentGrowth::kWindow);
+  const auto lacks_processor = [&](const model::ProcessView& view) {
+    return shortages.explains(view.process()) != progress::Shortage::kNone;
+  };
   for (const auto& view : snapshot.processes) {
     const proto::SightReport& last = view->last();
     const std::string own = machine_of(last.address().empty() ? last.host() : last.address());
@@ -94,12 +102,14 @@ void GrayDetector::look_at_links(const model::Snapshot& snapshot) {
       const auto dialled = servers.find(link.end());
       const bool accepted = dialled == servers.end() && !runtime::Endpoint::parse(link.end());
       if (dialled == servers.end() && !accepted) continue;  // whoever is called there does not report
-      links.push_back({.server = party(accepted ? *view : *dialled->second),
+      const model::ProcessView& server = accepted ? *view : *dialled->second;
+      links.push_back({.server = party(server),
                        .machine = accepted ? machine_of(link.end()) : own,
                        .source = std::to_string(view->process()) + " " + link.end(),
                        .segments = link.segments(),
                        .lost = link.lost(),
-                       .at = view->arrived()});
+                       .at = view->arrived(),
+                       .lacks_processor = lacks_processor(*view) || lacks_processor(server)});
     }
   }
   losses_.look(links, snapshot.taken);
@@ -192,6 +202,8 @@ std::vector<proto::Verdict> GrayDetector::unreached(const model::Snapshot& snaps
 std::vector<proto::Verdict> GrayDetector::examine(const model::Snapshot& snapshot) {
   look(snapshot);
   std::vector<proto::Verdict> found = pauses_.alarms(snapshot.taken);
+  excused_ = pauses_.excused(snapshot.taken);
+  std::ranges::move(losses_.excused(snapshot.taken), std::back_inserter(excused_));
   std::ranges::move(unreached(snapshot, found), std::back_inserter(found));
   // Requests of a process that stands still take long on a disk that is well.
   for (proto::Verdict& disk : stalls_.alarms(snapshot.taken))

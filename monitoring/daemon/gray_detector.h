@@ -27,6 +27,7 @@ class GrayDetector final : public Detector {
   void report_came(const model::ProcessView& view, const proto::SightReport& report,
                    TimePoint arrived) override;
   std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+  std::vector<proto::Verdict> excused() const override { return excused_; }
 
  private:
   void look(const model::Snapshot& snapshot);
@@ -45,6 +46,7 @@ class GrayDetector final : public Detector {
   gray::ClockWatch clocks_;
   /// Processes that hang or have no disk, as other detectors say in this round.
   std::set<uint64_t> explained_;
+  std::vector<proto::Verdict> excused_;  ///< what a lack of processor explained in the latest round
 };
 
 }  // namespace kintsugi::monitoring

@@ -1,6 +1,7 @@
 #include "monitoring/daemon/monitor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/slow_servers.h"
 #include "monitoring/progress/evidence/open_tasks.h"
+#include "monitoring/progress/slowness/short_machines.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -118,12 +120,13 @@ void Monitor::round() {
   if (now < listens_until_) return;
   const model::Snapshot snapshot = this->snapshot();
   trends_.look(snapshot);
-  std::vector<proto::Verdict> found;
+  std::vector<proto::Verdict> found, excused;
   for (const auto& detector : detectors_) {
     detector->hear(found, now);
-    for (proto::Verdict& verdict : detector->examine(snapshot))
-      found.push_back(std::move(verdict));
+    std::ranges::move(detector->examine(snapshot), std::back_inserter(found));
+    std::ranges::move(detector->excused(), std::back_inserter(excused));
   }
+  progress::tell_what_shortages_explain(excused, snapshot, found);
   // A forecast may stand for days, and is no reason to keep every second.
   const auto is_present = [](const proto::Verdict& one) { return one.kind() != proto::Verdict::RUNS_OUT; };
   if (std::ranges::any_of(found, is_present)) last_alarm_ = now;

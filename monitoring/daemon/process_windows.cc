@@ -39,14 +39,8 @@ constexpr std::string_view kBecause[] = {"time", "memory", "processor"};
 }  // namespace
 
 ProcessWindows::ProcessWindows(Methods methods)
-    : methods_(methods), odd_([this](uint64_t state) {
-        switch (names_.describe(state).wait) {
-          case proto::WAIT_NONE: return similarity::StateUse::kWorks;
-          case proto::WAIT_DISK:
-          case proto::WAIT_STORE: return similarity::StateUse::kDevice;
-          default: return similarity::StateUse::kWaits;
-        }
-      }) {}
+    : methods_(methods),
+      odd_([this](uint64_t state) { return similarity::use_of(names_.describe(state).wait); }) {}
 
 void ProcessWindows::compare(const model::WorkerModel& window, const Process& process,
                              JudgedWindow& judged) const {

@@ -1,6 +1,9 @@
 #include "monitoring/daemon/similarity_detectors.h"
 
+#include <utility>
+
 #include "monitoring/daemon/window_times.h"
+#include "monitoring/progress/evidence/shortage.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -125,6 +128,7 @@ std::vector<proto::Verdict> WorkerDetector::examine(const model::Snapshot& snaps
 
 void WorkerDetector::add_window(const model::Snapshot& snapshot) {
   const double seconds = to_seconds(snapshot.taken - window_began_);
+  const progress::Shortages shortages(shares_, window_began_);
   std::vector<similarity::Worker> workers;
   std::map<uint64_t, Totals> totals;
   for (const auto& view : snapshot.processes) {
@@ -133,6 +137,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
     names_.learn(*view);
     Totals& now = totals[view->process()];
     now.begun = view->tasks_begun();
+    const bool lacked = shortages.explains(view->process()) != progress::Shortage::kNone;
     const auto before = totals_.find(view->process());
     for (const auto& [number, role] : view->roles()) {
       if (role.empty() || now.by_role.size() >= kMostRoles || now.by_role.contains(role)) continue;
@@ -142,15 +147,17 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
       if (before == totals_.end() || !before->second.by_role.contains(role)) continue;
       const model::WorkerModel& began = before->second.by_role.at(role);
       const model::WorkerModel window = total.since(began);
-      size_t& waited = now.waited[role];
-      const auto earlier = before->second.waited.find(role);
-      waited = earlier == before->second.waited.end() ? 1 : earlier->second + 1;
-      if (transitions(window) < kEnough && waited < kLongest) {
+      Joined& joined = now.joined[role];
+      const auto earlier = before->second.joined.find(role);
+      if (earlier != before->second.joined.end()) joined = earlier->second;
+      ++joined.windows;
+      joined.lacked_processor |= lacked;
+      if (transitions(window) < kEnough && joined.windows < kLongest) {
         // A worker with little to do is judged later, when it has done more.
         now.by_role.insert_or_assign(role, began);
         continue;
       }
-      waited = 0;
+      const bool lacked_once = std::exchange(joined, {}).lacked_processor;
       const uint64_t begun = now.begun >= before->second.begun ? now.begun - before->second.begun : now.begun;
       workers.push_back({.server = view->display(),
                          .server_id = view->last().server_id(),
@@ -159,15 +166,11 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
                          .role = role,
                          .model = log_times_of(window),
                          .load = {static_cast<double>(begun) / seconds},
-                         .lacked_processor = lacked_processor(view->process())});
+                         .lacked_processor = lacked_once});
     }
   }
   totals_ = std::move(totals);
   watch_.add_window(workers, snapshot.taken);
-}
-
-bool WorkerDetector::lacked_processor(uint64_t process) const {
-  return shares_.since(process, window_began_).suffers();
 }
 
 }  // namespace kintsugi::monitoring

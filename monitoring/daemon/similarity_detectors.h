@@ -60,16 +60,21 @@ class WorkerDetector final : public Detector {
   WorkerDetector();
   std::string_view name() const override { return "workers"; }
   std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+  std::vector<proto::Verdict> excused() const override { return watch_.excused(); }
 
  private:
+  /// A longer window, as far as it has come.
+  struct Joined {
+    size_t windows = 0;
+    bool lacked_processor = false;  ///< in one of them
+  };
   /// The totals of a process at the end of a window.
   struct Totals {
     std::map<std::string, model::WorkerModel> by_role;
-    std::map<std::string, size_t> waited;  ///< key: role; windows that its longer one has lasted so far
+    std::map<std::string, Joined> joined;  ///< key: role
     uint64_t begun = 0;                    ///< tasks of all roles that began
   };
   void add_window(const model::Snapshot& snapshot);
-  bool lacked_processor(uint64_t process) const;
 
   std::map<uint64_t, Totals> totals_;  ///< key: process id
   StateNames names_;

@@ -11,10 +11,13 @@ void LossWatch::look(const std::vector<Link>& links, TimePoint now) {
   for (auto& [key, cell] : cells) {
     const auto before = cells_.find(key);
     const bool lost_before = before != cells_.end() && before->second.loses;
-    const bool is_alarm = cell.segments >= settings_.segments && cell.lost >= settings_.lost &&
-                          cell.times >= settings_.times && cell.share() >= settings_.raise &&
-                          !is_the_machines(key, cell.share(), cells);
-    cell.loses = is_alarm || (lost_before && cell.share() >= settings_.clear);
+    const bool stands_out = cell.segments >= settings_.segments && cell.lost >= settings_.lost &&
+                            cell.times >= settings_.times && cell.share() >= settings_.raise &&
+                            !is_the_machines(key, cell.share(), cells);
+    const bool is_explained =
+        cell.lacks_processor && cell.share() < settings_.beside_shortage * settings_.raise;
+    cell.loses = (stands_out && !is_explained) || (lost_before && cell.share() >= settings_.clear);
+    cell.excused = stands_out && !cell.loses;
     cell.since = lost_before ? before->second.since : now;
   }
   cells_ = std::move(cells);
@@ -34,6 +37,7 @@ std::map<LossWatch::Key, LossWatch::Cell> LossWatch::sum(const std::vector<Link>
     cell.segments += source.segments.grown(from);
     cell.lost += source.lost.grown(from);
     cell.times = std::max(cell.times, source.lost.times());
+    cell.lacks_processor |= link.lacks_processor;
   }
   sources_ = std::move(sources);
   return cells;
@@ -48,6 +52,21 @@ bool LossWatch::is_the_machines(const Key& key, double share, const std::map<Key
   const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
   std::ranges::nth_element(others, middle);
   return *middle > settings_.of_peers * share;
+}
+
+proto::Verdict LossWatch::verdict_of(const Key& key, const Cell& cell, TimePoint now) const {
+  proto::Verdict verdict =
+      about(cell.server, proto::Verdict::LOSSES, now - cell.since, proto::Verdict::LIKELY);
+  verdict.add_why(fmt::format("{} of {} segments between it and machine {} were lost in the last {:.0f} s",
+                              cell.lost, cell.segments, key.second, to_seconds(settings_.over)));
+  return verdict;
+}
+
+std::vector<proto::Verdict> LossWatch::excused(TimePoint now) const {
+  std::vector<proto::Verdict> found;
+  for (const auto& [key, cell] : cells_)
+    if (cell.excused) found.push_back(verdict_of(key, cell, now));
+  return found;
 }
 
 std::vector<proto::Verdict> LossWatch::alarms(TimePoint now) const {
@@ -65,10 +84,7 @@ std::vector<proto::Verdict> LossWatch::alarms(TimePoint now) const {
     Ends& ends = servers[key.first];
     const bool is_server = 2 * ends.losing >= ends.known;
     if (is_server && ends.losing == 0) continue;  // it was told
-    proto::Verdict verdict =
-        about(cell.server, proto::Verdict::LOSSES, now - cell.since, proto::Verdict::LIKELY);
-    verdict.add_why(fmt::format("{} of {} segments between it and machine {} were lost in the last {:.0f} s",
-                                cell.lost, cell.segments, key.second, to_seconds(settings_.over)));
+    proto::Verdict verdict = verdict_of(key, cell, now);
     if (is_server) {
       verdict.add_why(fmt::format("so it is with {} of {} machines with which it exchanges enough",
                                   ends.losing, ends.known));

@@ -1,5 +1,6 @@
 /// Servers, or links between two machines, that lose some packets of a hundred: everything goes on, but each lost packet
-/// costs a wait that is longer than many a request. The kernel of whoever sends counts what it had to send again.
+/// costs a wait that is longer than many a request. The kernel of whoever sends counts what it had to send again. It does
+/// so, too, when the receiver has no processor to take anything: beside such a lack only far more than that is a loss.
 /// Not thread-safe.
 #pragma once
 
@@ -22,6 +23,8 @@ struct LossSettings {
   uint64_t lost = 5;                         ///< segments that must be lost,
   /// Moments of a minute in which segments must be lost: a queue that was full once loses many at once.
   size_t times = 4;
+  /// So many times `raise` is too much for a lack of processor, which makes a kernel send little again.
+  double beside_shortage = 2.5;
   size_t peers = 3;       ///< other servers with which the same machine must exchange enough
   double of_peers = 0.2;  ///< half of the peers lose no more than this part of what the link loses
 };
@@ -33,6 +36,7 @@ struct Link {
   std::string source;               ///< tells this total from the others of the same server and machine
   uint64_t segments = 0, lost = 0;  ///< totals
   TimePoint at{};                   ///< time of the report
+  bool lacks_processor = false;     ///< one of its ends did within RecentGrowth::kWindow
 };
 
 class LossWatch {
@@ -44,6 +48,8 @@ class LossWatch {
   /// One LOSSES verdict for each server that loses packets with half of the machines or more with which it exchanges
   /// enough; for others one for each such machine, which stands in `peer`.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
+  /// What would be an alarm, if a lack of processor did not explain it: one for each server and machine.
+  std::vector<proto::Verdict> excused(TimePoint now) const;
 
  private:
   struct Source {
@@ -53,7 +59,8 @@ class LossWatch {
     Party server;
     uint64_t segments = 0, lost = 0;
     size_t times = 0;
-    bool loses = false;
+    bool lacks_processor = false;
+    bool loses = false, excused = false;
     TimePoint since{};
     double share() const {
       return segments == 0 ? 0 : static_cast<double>(lost) / static_cast<double>(segments);
@@ -61,6 +68,7 @@ class LossWatch {
   };
   using Key = std::pair<uint64_t, std::string>;  ///< process of the server, machine
   std::map<Key, Cell> sum(const std::vector<Link>& links, TimePoint now);
+  proto::Verdict verdict_of(const Key& key, const Cell& cell, TimePoint now) const;
   /// The machine loses as much with most other servers, or exchanges too little with them to know.
   bool is_the_machines(const Key& key, double share, const std::map<Key, Cell>& cells) const;
 

@@ -26,6 +26,8 @@ struct Pausing {
   uint64_t stood_still_ns = 0;  ///< total
   /// Share of the last `over` in which it waited for a processor: so much explains why it is late.
   double delayed = 0;
+  /// Most of its machine lacks a processor: what the others there stand still for on average explains as much of it.
+  bool machine_lacks_processor = false;
   TimePoint at{};  ///< time of the report
 };
 
@@ -37,15 +39,23 @@ class PauseWatch {
   void look(const std::vector<Pausing>& processes, TimePoint now);
   /// One PAUSES verdict a process; when most of a machine pause, they are only likely.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
+  /// What would be an alarm, if a lack of processor did not explain it.
+  std::vector<proto::Verdict> excused(TimePoint now) const;
 
  private:
   struct Known {
     Pausing last;
     RecentGrowth growth;
-    double share = 0;
-    bool pauses = false;
+    Duration of{};     ///< what is known of it
+    double late = 0;   ///< share of that for which it stood still,
+    double share = 0;  ///< and what no lack of processor explains of it
+    bool pauses = false, excused = false;
     TimePoint since{};
   };
+  void judge(Known& one, double explained, TimePoint now) const;
+  /// The median of the others of its machine.
+  double of_machine(uint64_t process) const;
+
   PauseSettings settings_;
   std::map<uint64_t, Known> known_;  ///< key: process
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "monitoring/progress/counts/siblings.h"
+#include "monitoring/progress/slowness/starved.h"
 #include "monitoring/progress/waits/process_verdicts.h"
 #include "monitoring/progress/waits/verdicts.h"
 
@@ -27,6 +28,18 @@ void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
   for (Verdict& verdict : process_verdicts(tasks)) {
     const bool is_known = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& known) {
       return known.process() == verdict.process() && known.device().empty() && known.peer().empty();
+    });
+    if (!is_known) verdicts.push_back(std::move(verdict));
+  }
+}
+
+/// Those that lack a processor for themselves, unless that is said of them already.
+void add_starved(const model::Snapshot& snapshot, const ProcessorShares& shares,
+                 std::vector<Verdict>& verdicts) {
+  for (Verdict& verdict : starved_processes(snapshot, shares)) {
+    const bool is_known = std::ranges::any_of(verdicts, [&](const Verdict& known) {
+      return known.process() == verdict.process() &&
+             (known.kind() == Verdict::RESOURCE || known.kind() == Verdict::SILENT);
     });
     if (!is_known) verdicts.push_back(std::move(verdict));
   }
@@ -104,6 +117,7 @@ std::vector<Verdict> Engine::from_waits(const OpenTasks& tasks) {
   std::vector<Verdict> verdicts = write_verdicts(tasks, graph, evidence_.sojourns(), culprits);
   add_processes(tasks, verdicts);
   tell_starved(tasks.snapshot(), evidence_.shares(), verdicts);
+  add_starved(tasks.snapshot(), evidence_.shares(), verdicts);
   return verdicts;
 }
 

@@ -16,6 +16,7 @@
 
 #include "common/runtime/clock.h"
 #include "monitoring/similarity/model.h"
+#include "monitoring/similarity/state_use.h"
 
 namespace kintsugi::similarity {
 
@@ -36,14 +37,6 @@ struct ProcessWindow {
   std::vector<Stays> stays;
   double memory_bytes = 0;  ///< memory at the end of the window
   double delayed_s = 0;     ///< time in which its event loop could run, but had no processor
-};
-
-/// What a stay in a state says.
-enum class StateUse : uint8_t {
-  kWorks,   ///< the process itself works, or should
-  kDevice,  ///< its disk or store works
-  /// Others work, or nobody: it waits for an answer, a sibling, a timer, or new work.
-  kWaits,
 };
 
 enum class OddBecause : uint8_t { kTime, kMemory, kProcessor };

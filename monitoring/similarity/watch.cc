@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/base/statistics.h"
+#include "monitoring/similarity/state_use.h"
 
 namespace kintsugi::similarity {
 namespace {
@@ -138,6 +139,12 @@ void Watch::judge_role(std::vector<Judged>& role) {
     const bool from_past = !judged.past.empty() && stands_out(judged.to_past, judged.known->to_past);
     if (!from_past || (peers && !from_peers)) continue;
     judged.top = characteristic_transitions(judged.worker->model, judged.past, settings_.form, kShown);
+    // Without peers that wait for the same, nobody can tell a slow wait from whatever it waits for.
+    if (!peers)
+      std::erase_if(judged.top, [&](const Term& term) {
+        return use_of(describe_(term.transition.from).wait) == StateUse::kWaits;
+      });
+    if (judged.top.empty()) continue;
     for (const Term& term : judged.top) {
       const double to_past = factor_of(judged.worker->model, judged.past, term);
       const double to_peers = peers ? factor_of(judged.worker->model, judged.peers, term) : to_past;
@@ -233,6 +240,7 @@ void Watch::learn(const Judged& judged, bool has_peers) {
 }
 
 void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
+  excused_.clear();
   Roles roles = by_role(workers, now);
   for (auto& [role, judged] : roles)
     judge_role(judged);
@@ -244,6 +252,7 @@ void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
       // What most servers do at once is a change of the load or of the code.
       const bool alone = !has_peers || 2 * odd < judged.size();
       const bool is_odd = one.odd && alone && !one.worker->lacked_processor;
+      if (one.odd && alone && !is_odd) excused_.push_back(slow(one, judged.size() - 1));
       Alarm& alarm = one.known->alarm;
       alarm.update(is_odd, now, settings_);
       if (is_odd) alarm.verdict = slow(one, judged.size() - 1);

@@ -44,7 +44,8 @@ struct Worker {
   Model model;  ///< model of the log2 of times
   /// Rates in this window: operations and bytes a second of each kind. Every window has the same number of them.
   std::vector<double> load;
-  /// It could have run, and had no processor, for a good part of the window: then its times say nothing of it.
+  /// It, or most of its machine, could have run, and had no processor, for a part of the window: then its times say
+  /// nothing of it.
   bool lacked_processor = false;
 };
 
@@ -68,6 +69,8 @@ class Watch {
   void add_window(const std::vector<Worker>& workers, TimePoint now);
   /// The alarms that stand: SLOW with server, role and transition, or RESOURCE with the server.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
+  /// What the latest windows would have been called, if it were not for a lack of processor.
+  const std::vector<proto::Verdict>& excused() const { return excused_; }
 
  private:
   struct Reference {
@@ -117,6 +120,7 @@ class Watch {
   std::map<Key, Known> known_;
   std::map<uint64_t, Alarm> resource_;  ///< key: process id
   std::map<uint64_t, TimePoint> seen_;
+  std::vector<proto::Verdict> excused_;
 };
 
 }  // namespace kintsugi::similarity

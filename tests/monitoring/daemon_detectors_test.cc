@@ -1,6 +1,7 @@
 // What the monitor makes of reports, beside waits: disks that fail slowly, and workers that take longer than their peers.
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -26,6 +27,8 @@ class Reports {
   uint64_t nearly_as_slow = 0;  ///< this server is, too
   uint64_t a_little_slow = 0;   ///< and this one takes eight times as long
   uint64_t starved = 0;  ///< 4: this server could run for more than half of each second and has no processor
+  uint64_t only_one_not_starved = 0;  ///< if there is one: all others are
+  uint64_t rate = 100;                ///< transitions of a server in a second
 
   /// A second passes; `slow` (0: none) takes `factor` times as long for everything.
   model::Snapshot second(uint64_t slow, double factor) {
@@ -38,10 +41,14 @@ class Reports {
                                                           : 1;
       // Some seconds are better than others.
       const double noise = 1 + 0.1 * std::sin(static_cast<double>(seconds_ * 7 + server * 3));
-      busy_[server] += static_cast<uint64_t>(100 * 2e6 * takes * noise);
-      log_sums_[server] += static_cast<int64_t>(100 * 256 * std::log2(2e6 * takes * noise));
-      octaves_[server][static_cast<size_t>(std::log2(2e6 * takes * noise))] += slow_stays;
-      octaves_[server][static_cast<size_t>(std::log2(2e6 * noise))] += 100 - slow_stays;
+      const auto rate = static_cast<double>(this->rate);
+      counts_[server] += this->rate;
+      busy_[server] += static_cast<uint64_t>(rate * 2e6 * takes * noise);
+      log_sums_[server] += static_cast<int64_t>(rate * 256 * std::log2(2e6 * takes * noise));
+      octaves_[server][static_cast<size_t>(std::log2(2e6 * takes * noise))] +=
+          slow_stays * static_cast<uint32_t>(this->rate) / 100;
+      octaves_[server][static_cast<size_t>(std::log2(2e6 * noise))] +=
+          (100 - slow_stays) * static_cast<uint32_t>(this->rate) / 100;
       EXPECT_TRUE(processes_.accept(report(server), now_).ok());
     }
     return processes_.snapshot(now_, 0, {});
@@ -57,11 +64,12 @@ class Reports {
     report.set_address("10.0.1." + std::to_string(server) + ":1");
     report.set_sequence(seconds_);
     report.set_uptime_ns(seconds_ * 1'000'000'000);
-    if (server == starved) delayed_ns_ += 600'000'000;
+    if (server == starved || (only_one_not_starved != 0 && server != only_one_not_starved))
+      delayed_ns_[server] += 600'000'000;
     report.mutable_system()->set_machine(one_machine ? "machine" : "machine-" + std::to_string(server));
     report.mutable_system()->set_loop_cpu_ns(seconds_ * 100'000'000);
-    if (server == 4) report.mutable_system()->set_loop_delay_ns(delayed_ns_);
-    const uint64_t count = 100 * seconds_;
+    report.mutable_system()->set_loop_delay_ns(delayed_ns_[server]);
+    const uint64_t count = counts_[server];
     proto::SightDevice& disk = *report.add_devices();
     disk.set_name("disk-0");
     disk.set_submitted(count);
@@ -100,8 +108,8 @@ class Reports {
   }
 
   TimePoint now_{1h};
-  uint64_t seconds_ = 0, delayed_ns_ = 0;
-  std::map<uint64_t, uint64_t> busy_;
+  uint64_t seconds_ = 0;
+  std::map<uint64_t, uint64_t> busy_, counts_, delayed_ns_;
   std::map<uint64_t, int64_t> log_sums_;
   std::map<uint64_t, std::array<uint32_t, 32>> octaves_;
   model::Processes processes_;
@@ -148,6 +156,34 @@ TEST(WorkerDetector, WhoHasNoProcessorIsNoSlowServer) {
     EXPECT_EQ(verdict.kind(), proto::Verdict::RESOURCE) << "what it lacks may be named";
 }
 
+TEST(WorkerDetector, ALackOfProcessorInAnyPartOfALongerWindowExplainsIt) {
+  for (const bool begins_without : {true, false}) {
+    WorkerDetector detector;
+    Reports reports;
+    reports.rate = 6;  // so that two windows are joined
+    EXPECT_TRUE(after(detector, reports, 1201, 0, 1).empty());
+    for (int half = 0; half < 12; ++half) {
+      reports.starved = (half % 2 == 0) == begins_without ? 4 : 0;
+      for (const proto::Verdict& verdict : after(detector, reports, 30, 4, reports.starved == 4 ? 16 : 1))
+        EXPECT_NE(verdict.kind(), proto::Verdict::SLOW) << "in half " << half;
+    }
+  }
+}
+
+TEST(WorkerDetector, ALackOfProcessorOfMostOfAMachineExplainsWhatOneOfItDoesLate) {
+  for (const bool one_machine : {true, false}) {
+    WorkerDetector detector;
+    Reports reports;
+    reports.one_machine = one_machine;
+    EXPECT_TRUE(after(detector, reports, 600, 0, 1).empty());
+    reports.only_one_not_starved = 2;
+    size_t slow = 0;
+    for (const proto::Verdict& verdict : after(detector, reports, 150, 2, 4))
+      slow += verdict.kind() == proto::Verdict::SLOW ? 1 : 0;
+    EXPECT_EQ(slow, one_machine ? 0u : 1u);
+  }
+}
+
 TEST(WorkerDetector, NamesTheServerTheRoleAndTheRegionThatBecameSlower) {
   WorkerDetector detector;
   Reports reports;
@@ -173,7 +209,8 @@ TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
 
 /// Six servers in six machines that report each second what they sent and answered; server 4 may be ill.
 std::vector<proto::Verdict> after_a_minute(GrayDetector& detector, uint64_t lost, uint64_t faulty,
-                                           const std::vector<proto::Verdict>& heard = {}) {
+                                           const std::vector<proto::Verdict>& heard = {},
+                                           const std::set<uint64_t>& short_of_processor = {}) {
   model::Processes processes;
   std::vector<proto::Verdict> found;
   for (uint64_t second = 1; second <= 60; ++second) {
@@ -186,12 +223,16 @@ std::vector<proto::Verdict> after_a_minute(GrayDetector& detector, uint64_t lost
       report.set_server_id(server);
       report.set_address("10.0.0." + std::to_string(server) + ":7100");
       report.set_sequence(second);
-      report.set_uptime_ns(uint64_t(Duration(1h).count()));
+      report.set_uptime_ns(uint64_t(Duration(1h).count()) + second * 1'000'000'000);
+      report.mutable_system()->set_machine("boot-" + std::to_string(server));
+      report.mutable_system()->set_loop_cpu_ns(second * 100'000'000);
+      report.mutable_system()->set_loop_delay_ns(short_of_processor.contains(server) ? second * 300'000'000
+                                                                                     : 0);
       for (uint64_t other = 1; other <= 6; ++other) {
         if (other == server) continue;
         proto::SightLink& link = *report.add_links();
         link.set_end("10.0.0." + std::to_string(other) + ":7100");
-        link.set_segments(100 * second);
+        link.set_segments(200 * second);
         link.set_lost(other == 4 ? lost * second : 0);
       }
       proto::SightRole& role = *report.add_roles();
@@ -217,6 +258,20 @@ TEST(GrayDetector, NamesTheServerWhosePacketsAreLostByWhatItsCallersSentAgain) {
   EXPECT_EQ(found[0].kind(), proto::Verdict::LOSSES);
   EXPECT_EQ(found[0].server(), "server-4");
   EXPECT_EQ(found[0].peer(), "");
+}
+
+TEST(GrayDetector, APacketThatWasSentAgainSinceAnEndHadNoProcessorIsEvidenceOfThatOnly) {
+  GrayDetector well, some_callers, far_more;
+  EXPECT_EQ(after_a_minute(well, 1, 0).size(), 1u);
+  EXPECT_TRUE(well.excused().empty());
+  for (const std::set<uint64_t>& without : {std::set<uint64_t>{4}, {1, 2, 3, 5, 6}}) {
+    GrayDetector detector;
+    EXPECT_TRUE(after_a_minute(detector, 1, 0, {}, without).empty());
+    ASSERT_EQ(detector.excused().size(), 5u);
+    EXPECT_EQ(detector.excused()[0].server(), "server-4");
+  }
+  EXPECT_FALSE(after_a_minute(some_callers, 1, 0, {}, {1, 2, 3}).empty()) << "others miss packets, too";
+  EXPECT_EQ(after_a_minute(far_more, 4, 0, {}, {4}).size(), 1u);
 }
 
 TEST(GrayDetector, NamesAServerThatAnswersErrorsUnlessItsDiskExplainsThem) {

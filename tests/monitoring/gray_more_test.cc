@@ -27,6 +27,7 @@ struct Network {
   std::map<std::pair<uint64_t, int>, Link> links;
   TimePoint now{TimePoint(1h)};
   int second = 0;
+  bool lacks_processor = false;  ///< all of them do
 
   /// `lost`: of the segments of a second, by server and machine.
   template <class Lost>
@@ -44,6 +45,7 @@ struct Network {
           link.segments += sent;
           link.lost += lost(server, machine, second);
           link.at = now;
+          link.lacks_processor = lacks_processor;
           all.push_back(link);
         }
       }
@@ -68,6 +70,31 @@ TEST(Losses, AServerThatLosesOnePacketInAHundredIsNamed) {
             "cables and switch ports there.");
   network.seconds(60, [](uint64_t, int, int) { return 0; });
   EXPECT_TRUE(network.watch.alarms(network.now).empty());
+}
+
+TEST(Losses, WhatAKernelSendsAgainSinceNobodyHadAProcessorToTakeItIsNoLossUnlessItIsFarMore) {
+  // One of 200 segments; and one of 50.
+  for (const int every : {4, 1}) {
+    Network network;
+    network.lacks_processor = true;
+    network.seconds(
+        60, [&](uint64_t server, int, int second) { return server == 3 && second % every == 0 ? 1 : 0; });
+    const bool is_far_more = every == 1;
+    EXPECT_EQ(network.watch.alarms(network.now).size(), is_far_more ? 1u : 0u);
+    const auto excused = network.watch.excused(network.now);
+    ASSERT_EQ(excused.size(), is_far_more ? 0u : 4u) << "one for each machine";
+    if (!is_far_more) EXPECT_EQ(excused[0].server(), "server-3");
+  }
+}
+
+TEST(Losses, OfAServerThatLostPacketsBeforeAreNotExcusedByALackOfProcessorThatCameLater) {
+  Network network;
+  const auto lose = [](uint64_t server, int, int second) { return server == 3 && second % 4 == 0 ? 1 : 0; };
+  network.seconds(60, lose);
+  ASSERT_EQ(network.watch.alarms(network.now).size(), 1u);
+  network.lacks_processor = true;
+  network.seconds(60, lose);
+  EXPECT_EQ(network.watch.alarms(network.now).size(), 1u);
 }
 
 TEST(Losses, OneLinkThatLosesPacketsIsNamedWithBothEnds) {

@@ -79,6 +79,28 @@ TEST(Pauses, AProcessWithoutProcessorIsLateForAnotherReason) {
   }
 }
 
+TEST(Pauses, OfAMachineThatLacksAProcessorAreThoseOfOneOnlyByWhatTheOthersHaveNot) {
+  Machine machine(6);
+  for (Pausing& process : machine.processes)
+    process.machine_lacks_processor = true;
+  // All are late by a third of the time; one of them stands still for most of it.
+  for (int i = 0; i < 40; ++i) {
+    for (Pausing& process : machine.processes)
+      process.stood_still_ns += i % 2 == 0 ? kSecond * 7 / 10 : 0;
+    machine.second(3, 0);
+  }
+  EXPECT_TRUE(machine.watch.alarms(machine.now).empty());
+  EXPECT_EQ(machine.watch.excused(machine.now).size(), 6u) << "which the lack explains";
+  for (int i = 0; i < 40; ++i) {
+    for (Pausing& process : machine.processes)
+      process.stood_still_ns += i % 2 == 0 ? kSecond * 7 / 10 : 0;
+    machine.second(3, i % 2 == 0 ? kSecond : 0);
+  }
+  const auto found = machine.watch.alarms(machine.now);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].server(), "server-3");
+}
+
 TEST(Pauses, OfAllProcessesOfAMachineAreNotCertainlyTheirOwn) {
   Machine machine(4);
   for (int i = 0; i < 40; ++i)

@@ -55,6 +55,42 @@ TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
   EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY) << "one of the two may be at fault, and not the link";
 }
 
+TEST(Hearing, WhoHasHardlyAnyProcessorIsAtTheEndOfNoBrokenLink) {
+  enum class Starves { kNobody, kCallee, kCaller };
+  for (const Starves who : {Starves::kNobody, Starves::kCallee, Starves::kCaller})
+    for (const bool serves_others : {true, false}) {
+      ReportRig rig;
+      const uint64_t caller = rig.server(1), callee = rig.server(2);
+      rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+      proto::SightRole& role = *rig.report(callee).add_roles();
+      role.set_role(7);
+      role.set_name("serve.ReadChunk");
+      role.set_begun(100);
+      std::vector<Verdict> verdicts;
+      for (int second = 0; second < 8; second++) {
+        if (serves_others) role.set_begun(role.begun() + 1);
+        for (const uint64_t process : {caller, callee}) {
+          proto::SightReport& report = rig.report(process);
+          report.set_uptime_ns(report.uptime_ns() + 1'000'000'000);
+          proto::SightSystem& system = *report.mutable_system();
+          system.set_machine("boot-1");
+          system.set_loop_cpu_ns(system.loop_cpu_ns() + 1'000'000);
+          const bool starves = who == (process == caller ? Starves::kCaller : Starves::kCallee);
+          system.set_loop_delay_ns(system.loop_delay_ns() + (starves ? 900'000'000 : 0));
+        }
+        verdicts = rig.engine().diagnose(rig.snapshot());
+      }
+      for (const Verdict& verdict : verdicts) {
+        if (who != Starves::kNobody) EXPECT_NE(verdict.kind(), Verdict::LINK) << proto::describe(verdict);
+        if (who == Starves::kCaller) EXPECT_NE(verdict.server(), "server 2") << proto::describe(verdict);
+      }
+      if (who == Starves::kNobody) {
+        ASSERT_THAT(verdicts, SizeIs(1));
+        EXPECT_EQ(verdicts[0].kind(), serves_others ? Verdict::LINK : Verdict::NOT_SERVED);
+      }
+    }
+}
+
 TEST(Hearing, ACalleeThatHasServedNobodySinceIsNamedWithoutItsCaller) {
   // A server that hears nothing any more: what it served before says nothing of now.
   ReportRig rig;

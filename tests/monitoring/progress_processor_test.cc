@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "monitoring/progress/evidence/shortage.h"
 #include "tests/monitoring/report_rig.h"
 
 namespace kintsugi::progress {
@@ -13,6 +14,7 @@ using proto::Verdict;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
@@ -112,6 +114,91 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   rig.pressure = 0;
   rig.windows(3);
   EXPECT_THAT(rig.verdicts, IsEmpty());
+}
+
+TEST(LackOfAProcessor, WhatItExplainsStandsBelowTheVerdictOnTheMachine) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  rig.delayed[rig.meta] = 0.9;
+  for (int i = 2; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.5;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  Verdict losses;
+  losses.set_kind(Verdict::LOSSES);
+  losses.set_server("server 2");
+  losses.set_process(rig.server(2));
+  losses.add_why("7 of 1200 segments were lost");
+  Verdict elsewhere = losses;
+  elsewhere.set_process(rig.process("chunkserver", "server 9", "10.0.0.9:7000"));
+  elsewhere.set_server("server 9");
+  rig.report(rig.server(9)).set_host("rack2-a");
+  tell_what_shortages_explain({losses, elsewhere}, rig.snapshot(), rig.verdicts);
+  EXPECT_THAT(rig.verdicts[0].why(), Contains("it explains of server 2: 7 of 1200 segments were lost"));
+  EXPECT_THAT(rig.verdicts[0].why(), Not(Contains(HasSubstr("server 9"))));
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+}
+
+TEST(LackOfAProcessor, OfMostOfAMachineExplainsWhatAnyProcessOfItDoesLate) {
+  BusyMachine rig;
+  ProcessorShares shares;
+  const auto seconds = [&](int count) {
+    for (int second = 0; second < count; second++) {
+      for (int i = 1; i <= BusyMachine::kServers; i++)
+        rig.second(rig.server(i));
+      rig.second(rig.meta);
+      shares.update(rig.snapshot());
+    }
+  };
+  const auto explains = [&](uint64_t process) {
+    const TimePoint now = rig.snapshot().taken;
+    return Shortages(shares, now - 20s).explains(process);
+  };
+  seconds(30);
+  EXPECT_EQ(explains(rig.meta), Shortage::kNone);
+  rig.delayed[rig.server(1)] = 0.5;
+  seconds(20);
+  EXPECT_EQ(explains(rig.server(1)), Shortage::kOfProcess);
+  EXPECT_EQ(explains(rig.meta), Shortage::kNone) << "one of four others";
+  rig.delayed[rig.server(2)] = rig.delayed[rig.server(3)] = 0.5;
+  seconds(20);
+  EXPECT_EQ(explains(rig.meta), Shortage::kOfMachine);
+  EXPECT_EQ(explains(rig.server(1)), Shortage::kOfMachine);
+  EXPECT_EQ(explains(12345), Shortage::kNone) << "it tells nothing";
+  rig.delayed.clear();
+  seconds(40);
+  EXPECT_EQ(explains(rig.meta), Shortage::kNone) << "it is over";
+}
+
+TEST(LackOfAProcessor, OfAProcessThatHardlyRunsIsSaidBeforeAnybodyWaitsForIt) {
+  struct Case {
+    double delayed, ran;
+    int of;  ///< servers up to this one
+    bool is_named;
+  };
+  for (const auto& [delayed, ran, of, is_named] :
+       {Case{0.95, 0.001, 1, true},
+        // On a machine with ten times as much work as processors everybody gets a little.
+        Case{0.85, 0.085, 1, false}, Case{0.3, 0.001, 1, false},
+        // Nobody has any: that is the machine's.
+        Case{0.95, 0.001, 4, false}}) {
+    BusyMachine rig;
+    rig.ran = ran;
+    rig.windows(1);
+    for (int i = 1; i <= of; i++)
+      rig.delayed[rig.server(i)] = delayed;
+    for (int second = 0; second < 5; second++) {
+      for (int i = 1; i <= BusyMachine::kServers; i++)
+        rig.second(rig.server(i));
+      rig.second(rig.meta);
+      rig.verdicts = rig.engine().diagnose(rig.snapshot());
+    }
+    ASSERT_THAT(rig.verdicts, SizeIs(is_named ? 1 : 0)) << delayed << " of the time delayed, ran " << ran;
+    if (!is_named) continue;
+    EXPECT_EQ(rig.verdicts[0].kind(), Verdict::RESOURCE);
+    EXPECT_EQ(rig.verdicts[0].server(), "server 1");
+  }
 }
 
 TEST(LackOfAProcessor, IsNotCertainWhenTheMachineSaysNothingOfIt) {

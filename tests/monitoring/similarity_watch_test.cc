@@ -16,6 +16,13 @@ StateInfo describe(uint64_t state) {
           .computes = state % 2 == 0};
 }
 
+/// The same, but that the states which do not compute wait for answers.
+StateInfo describe_calls(uint64_t state) {
+  StateInfo info = describe(state);
+  if (!info.computes) info.wait = proto::WAIT_CALL;
+  return info;
+}
+
 /// Servers of one role that go round twelve states, every second one of which computes; once in a while by a detour. Windows of ten seconds.
 class Cluster {
  public:
@@ -155,6 +162,48 @@ TEST(SimilarityWatch, OneServerAloneIsComparedWithItsOwnPastAndUnsurely) {
   cluster.window();
   ASSERT_EQ(cluster.alarms().size(), 1u);
   EXPECT_EQ(cluster.alarms()[0].confidence(), proto::Verdict::UNSURE);
+}
+
+TEST(SimilarityWatch, OneServerAloneIsNotBlamedForWhatItWaitsFor) {
+  for (const uint64_t slow_state : {5u, 4u}) {
+    Watch watch(describe_calls);
+    Cluster cluster(watch, 1, 4);
+    for (int w = 0; w < 60; ++w)
+      cluster.window();
+    cluster.slow_server = 0;
+    cluster.slow_state = slow_state;
+    cluster.window();
+    cluster.window();
+    const bool is_its_own = slow_state == 4;
+    ASSERT_EQ(cluster.alarms().size(), is_its_own ? 1u : 0u) << "state " << slow_state;
+    if (is_its_own) EXPECT_EQ(cluster.alarms()[0].region(), "state 4");
+  }
+}
+
+TEST(SimilarityWatch, OneOfManyThatWaitForTheSameIsNamedForAWait) {
+  Watch watch(describe_calls);
+  Cluster cluster(watch, 8);
+  for (int w = 0; w < 60; ++w)
+    cluster.window();
+  cluster.slow_server = 4;
+  cluster.window();
+  cluster.window();
+  ASSERT_EQ(cluster.alarms().size(), 1u);
+  EXPECT_EQ(cluster.alarms()[0].region(), "state 5");
+}
+
+TEST(SimilarityWatch, WhatALackOfProcessorExplainsIsToldAsEvidenceOfIt) {
+  Watch watch(describe);
+  Cluster cluster(watch, 8);
+  for (int w = 0; w < 40; ++w)
+    cluster.window();
+  cluster.slow_server = cluster.starved_server = 4;
+  cluster.window();
+  ASSERT_EQ(watch.excused().size(), 1u);
+  EXPECT_EQ(watch.excused()[0].server(), "server 5");
+  cluster.slow_server = cluster.starved_server = 99;
+  cluster.window();
+  EXPECT_TRUE(watch.excused().empty());
 }
 
 TEST(SimilarityWatch, NoHistoryIsNoAlarm) {

@@ -30,7 +30,6 @@ TimePoint EndedWait::made() const {
 void EndedWaits::observe(const OpenTasks& tasks, const Movement& movement) {
   const TimePoint now = tasks.snapshot().taken;
   observe_heard(tasks);
-  observe_unwell(tasks);
   for (const auto& [process, record] : tasks.ended())
     take(tasks, process, *record, movement);
   std::erase_if(ended_, [&](const auto& entry) { return now - entry.second.ended > kRemember; });
@@ -56,14 +55,6 @@ void EndedWaits::observe_heard(const OpenTasks& tasks) {
   std::erase_if(heard_by_, [&](const auto& entry) {
     return now - entry.second > kForgetProcess || tasks.snapshot().index_of(entry.first.first) < 0;
   });
-}
-
-void EndedWaits::observe_unwell(const OpenTasks& tasks) {
-  const TimePoint now = tasks.snapshot().taken;
-  for (size_t i = 0; i < tasks.processes().size(); i++)
-    if (tasks.processes()[i].silent || tasks.processes()[i].spinning)
-      unwell_[tasks.snapshot().processes[i]->process()] = now;
-  forget(unwell_, now, kForgetProcess);
 }
 
 void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::SightLive& record,
@@ -104,7 +95,8 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
   ended_[key] = std::move(wait);
 }
 
-bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const {
+bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, const Unwell& unwell,
+                            TimePoint now) const {
   if (call.callee == 0 || call.ended - call.made() < kLeastUnheard || now - call.ended > kUnheardIsNews)
     return false;
   // A call that found no place in a table may have been heard.
@@ -112,9 +104,7 @@ bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, Tim
   if (call.heard || heard_.contains(call.target_span)) return false;
   const auto heard = heard_by_.find({call.process, call.callee});
   if (heard != heard_by_.end() && heard->second >= call.made()) return false;
-  for (const uint64_t end : {call.process, call.callee})
-    if (const auto unwell = unwell_.find(end); unwell != unwell_.end() && unwell->second >= call.made())
-      return false;
+  if (unwell.since(call.process, call.made()) || unwell.since(call.callee, call.made())) return false;
   return !movement.moved_after(call.process, call.target, call.made() + kToldLate);
 }
 

@@ -9,6 +9,7 @@
 
 #include "monitoring/progress/evidence/movement.h"
 #include "monitoring/progress/evidence/open_tasks.h"
+#include "monitoring/progress/evidence/unwell.h"
 
 namespace kintsugi::progress {
 
@@ -44,12 +45,11 @@ class EndedWaits {
   const std::map<Key, EndedWait>& all() const { return ended_; }
 
   /// A call that was given up just now after a while: its callee has shown nothing of it, nothing else was heard
-  /// between the two since it was made, and neither process stood still as a whole meanwhile.
-  bool is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const;
+  /// between the two since it was made, and neither process was unwell meanwhile.
+  bool is_unheard(const EndedWait& call, const Movement& movement, const Unwell& unwell, TimePoint now) const;
 
  private:
   void observe_heard(const OpenTasks& tasks);
-  void observe_unwell(const OpenTasks& tasks);
   void take(const OpenTasks& tasks, uint32_t process, const proto::SightLive& record,
             const Movement& movement);
 
@@ -58,8 +58,6 @@ class EndedWaits {
   std::map<uint64_t, TimePoint> heard_;
   /// Key: caller and callee; value: begin of the caller's last call for which the callee has shown a task.
   std::map<std::pair<uint64_t, uint64_t>, TimePoint> heard_by_;
-  /// Key: process that was silent or held by running code; value: when it last was.
-  std::map<uint64_t, TimePoint> unwell_;
 };
 
 }  // namespace kintsugi::progress

@@ -14,6 +14,7 @@ OpenTasks Evidence::observe(const model::Snapshot& snapshot) {
   movement_.observe(snapshot);
   ended_.observe(tasks, movement_);
   shares_.update(snapshot);
+  unwell_.observe(tasks, shares_);
   return tasks;
 }
 

@@ -6,6 +6,7 @@
 #include "monitoring/progress/evidence/open_tasks.h"
 #include "monitoring/progress/evidence/processor_shares.h"
 #include "monitoring/progress/evidence/sojourns.h"
+#include "monitoring/progress/evidence/unwell.h"
 
 namespace kintsugi::progress {
 
@@ -18,6 +19,7 @@ class Evidence {
   const Movement& movement() const { return movement_; }
   const EndedWaits& ended() const { return ended_; }
   const ProcessorShares& shares() const { return shares_; }
+  const Unwell& unwell() const { return unwell_; }
 
  private:
   void count_sojourns(const model::Snapshot& snapshot);
@@ -28,6 +30,7 @@ class Evidence {
   Movement movement_;
   EndedWaits ended_;
   ProcessorShares shares_;
+  Unwell unwell_;
 };
 
 }  // namespace kintsugi::progress

@@ -25,10 +25,24 @@ void ProcessorShares::update(const model::Snapshot& snapshot) {
                                .ran = system.loop_cpu_ns(),
                                .delayed = system.loop_delay_ns(),
                                .all_delayed = system.delay_ns(),
-                               .pressure = system.pressure_ns()});
+                               .pressure = system.pressure_ns(),
+                               .stood_still = system.stood_still_ns()});
     if (process.samples.size() > kSamples) process.samples.pop_front();
   }
   processes_ = std::move(kept);
+}
+
+ProcessorShares::Share ProcessorShares::between(const Sample& first, const Sample& last) {
+  // By the sender's clock: how long a report was on its way is no matter.
+  const double ns = grown(first.uptime_ns, last.uptime_ns);
+  if (ns <= 0) return {};
+  return {.known = true,
+          .of = Duration(static_cast<int64_t>(ns)),
+          .ran = grown(first.ran, last.ran) / ns,
+          .delayed = grown(first.delayed, last.delayed) / ns,
+          .all_delayed = grown(first.all_delayed, last.all_delayed) / ns,
+          .pressure = grown(first.pressure, last.pressure) / ns,
+          .stood_still = grown(first.stood_still, last.stood_still) / ns};
 }
 
 ProcessorShares::Share ProcessorShares::since(uint64_t process, TimePoint from) const {
@@ -38,21 +52,43 @@ ProcessorShares::Share ProcessorShares::since(uint64_t process, TimePoint from) 
   const Sample* first = nullptr;
   for (const Sample& sample : samples)
     if (first == nullptr || sample.at <= from) first = &sample;
-  const Sample& last = samples.back();
-  // By the sender's clock: how long a report was on its way is no matter.
-  const double ns = grown(first->uptime_ns, last.uptime_ns);
-  if (ns <= 0) return {};
-  return {.known = true,
-          .ran = grown(first->ran, last.ran) / ns,
-          .delayed = grown(first->delayed, last.delayed) / ns,
-          .all_delayed = grown(first->all_delayed, last.all_delayed) / ns,
-          .pressure = grown(first->pressure, last.pressure) / ns};
+  return between(*first, samples.back());
+}
+
+ProcessorShares::Share ProcessorShares::latest(uint64_t process) const {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return {};
+  const std::deque<Sample>& samples = found->second.samples;
+  for (auto first = samples.rbegin(); first != samples.rend(); ++first)
+    if (const Share share = between(*first, samples.back()); share.known && share.of >= kStretch)
+      return share;
+  return {};
+}
+
+Duration ProcessorShares::starves_for(uint64_t process) const {
+  Duration sum{};
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return sum;
+  const std::deque<Sample>& samples = found->second.samples;
+  for (size_t last = samples.size() - 1; last > 0; --last) {
+    const Share share = between(samples[last - 1], samples[last]);
+    if (!share.starves()) break;
+    sum += share.of;
+  }
+  return sum;
 }
 
 const std::string& ProcessorShares::machine_of(uint64_t process) const {
   static const std::string unknown;
   const auto found = processes_.find(process);
   return found == processes_.end() ? unknown : found->second.machine;
+}
+
+std::vector<uint64_t> ProcessorShares::processes() const {
+  std::vector<uint64_t> found;
+  for (const auto& [process, known] : processes_)
+    found.push_back(process);
+  return found;
 }
 
 std::vector<uint64_t> ProcessorShares::on_machine(const std::string& machine) const {

@@ -20,6 +20,14 @@ constexpr double kCertainPressure = 0.5, kLeastPressure = 0.1;
 
 /// Times what the lack of a processor does to others of a machine.
 constexpr double kByFar = 4;
+/// Lines of what a lack explains.
+constexpr size_t kMostExplained = 5;
+
+/// For people, as verdicts call it. Empty: the process does not tell where it runs.
+std::string machine_name(const model::ProcessView& view) {
+  const std::string& name = view.last().host().empty() ? view.last().system().machine() : view.last().host();
+  return name.empty() ? "" : "machine " + name;
+}
 
 struct Sufferer {
   const model::ProcessView* view;
@@ -93,8 +101,7 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
       verdict.set_process(named.process());
       verdict.set_process_kind(named.last().kind());
     } else {
-      verdict.set_server(
-          fmt::format("machine {}", named.last().host().empty() ? machine : named.last().host()));
+      verdict.set_server(machine_name(named));
       for (const Sufferer& sufferer : suffering)
         if (verdict.servers_waiting_size() < kMostNames)
           verdict.add_servers_waiting(sufferer.view->display());
@@ -118,6 +125,27 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;
+}
+
+void tell_what_shortages_explain(const std::vector<Verdict>& excused, const model::Snapshot& snapshot,
+                                 std::vector<Verdict>& verdicts) {
+  for (Verdict& verdict : verdicts) {
+    // A RESOURCE verdict with a region is on that: memory.
+    const bool is_of_process = verdict.kind() == Verdict::RESOURCE && verdict.region().empty();
+    if (verdict.kind() != Verdict::HOST && !is_of_process) continue;
+    size_t count = 0;
+    for (const Verdict& one : excused) {
+      const int view = snapshot.index_of(one.process());
+      if (view < 0) continue;
+      const bool is_its = is_of_process ? verdict.process() == one.process()
+                                        : verdict.server() == machine_name(*snapshot.processes[view]);
+      if (!is_its || ++count > kMostExplained) continue;
+      verdict.add_why(
+          fmt::format("it explains of {}: {}", one.server(), one.why_size() > 0 ? one.why(0) : ""));
+    }
+    if (count > kMostExplained)
+      verdict.add_why(fmt::format("and {} more of the kind", count - kMostExplained));
+  }
 }
 
 }  // namespace kintsugi::progress

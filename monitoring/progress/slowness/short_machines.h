@@ -22,4 +22,9 @@ struct StarvedProcess {
 std::vector<proto::Verdict> short_machines(const std::vector<StarvedProcess>& starved,
                                            const ProcessorShares& shares, const model::Snapshot& snapshot);
 
+/// Writes what a lack of processor explains (evidence/shortage.h) as reasons below the verdict on that lack: the HOST
+/// one on the machine, or the RESOURCE one on the process. Without such a verdict nothing is said of it.
+void tell_what_shortages_explain(const std::vector<proto::Verdict>& excused, const model::Snapshot& snapshot,
+                                 std::vector<proto::Verdict>& verdicts);
+
 }  // namespace kintsugi::progress

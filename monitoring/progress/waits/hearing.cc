@@ -28,7 +28,7 @@ Hearing::Hearing(const OpenTasks& tasks, const Evidence& evidence) : tasks_(task
     const int caller = tasks.snapshot().index_of(call.process);
     const int callee = tasks.snapshot().index_of(call.callee);
     if (caller < 0 || callee < 0 || processes[caller].silent) continue;
-    if (evidence.ended().is_unheard(call, evidence.movement(), tasks.snapshot().taken))
+    if (evidence.ended().is_unheard(call, evidence.movement(), evidence.unwell(), tasks.snapshot().taken))
       note_unheard(caller, callee);
   }
 }
@@ -79,13 +79,18 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
   if (missed_by != unserved_.end() && missed_by->second.size() > 1)
     return {What::kNotServed, "it reports, but has no task for the requests of several callers"};
   if (misses_many_alone(caller, callee)) return {};
+  // Whoever could not run since it meant to ask may not have sent anything yet.
+  if (evidence_.unwell().since(tasks_.view(task).process(), made)) return {};
   // It hears again: the request will come, or is given up.
   if (evidence_.movement().resumed_after(asked.process(), made)) return {};
   if (evidence_.movement().moved_after(tasks_.view(task).process(), tasks_[task].top().target(),
                                        made + kUnderWay))
     return {What::kNotServed, "it has no task for the request, and has answered others of the caller since"};
-  if (evidence_.movement().served_after(asked.process(), made + kUnderWay))
+  if (evidence_.movement().served_after(asked.process(), made + kUnderWay)) {
+    // Who could not hear for a while may hear the rest later.
+    if (evidence_.unwell().since(asked.process(), made)) return {};
     return {What::kLink, "the callee has no task for the request, and has begun to serve others since"};
+  }
   // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
   const auto idle = evidence_.movement().idle(asked.process(), now);
   if (idle && *idle < kQuiet) return {};
@@ -100,7 +105,8 @@ Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int cal
   if (caller == callee || tasks_.processes()[caller].silent || asked.last().last() ||
       asked.process() != call.callee)
     return {};
-  if (!evidence_.ended().is_unheard(call, evidence_.movement(), tasks_.snapshot().taken)) return {};
+  if (!evidence_.ended().is_unheard(call, evidence_.movement(), evidence_.unwell(), tasks_.snapshot().taken))
+    return {};
   if (is_broken(caller, callee))
     return {What::kLink, "both gave up what they had asked the other, and heard nothing of it"};
   const auto missed_by = missed_by_.find(callee);

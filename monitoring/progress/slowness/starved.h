@@ -1,0 +1,16 @@
+/// Processes that report and get next to no processor, while others of their machine have theirs: a control group with a
+/// quota, a priority that is far too low. They say it themselves, so nobody has to wait for them first, and their rare
+/// reports do not make them silent.
+#pragma once
+
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "monitoring/progress/evidence/processor_shares.h"
+
+namespace kintsugi::progress {
+
+/// One RESOURCE verdict for each of them.
+std::vector<proto::Verdict> starved_processes(const model::Snapshot& snapshot, const ProcessorShares& shares);
+
+}  // namespace kintsugi::progress
