@@ -28,7 +28,7 @@ RepairQueue::ReadyKey RepairQueue::ready_key(const Slot& slot) {
 void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
   slot.place = place;
   switch (place) {
-    case Place::kReady: ready_.emplace(ready_key(slot), chunk); break;
+    case Place::kReady: ready_.emplace(ready_key(slot), &slot.entry); break;
     case Place::kDelayed: delayed_.emplace(slot.entry.due, chunk); break;
     case Place::kUnrepairable: ++unrepairable_; [[fallthrough]];
     case Place::kNoDestination: blocked_.insert(chunk); break;
@@ -144,6 +144,13 @@ std::vector<QueueEntry> RepairQueue::ready_of(StripeId stripe) const {
     if (at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair)
       found.push_back(at->second.entry);
   return found;
+}
+
+bool RepairQueue::only_one_ready(StripeId stripe) const {
+  size_t found = 0;
+  for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe; ++at)
+    found += at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair;
+  return found == 1;
 }
 
 void RepairQueue::heat_up(ChunkId chunk) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "repair_manager/what_if/approximation.h"
+#include "repair_manager/what_if/bundles.h"
 #include "repair_manager/what_if/random_stripes.h"
 #include "repair_manager/what_if/simulated_loss.h"
 #include "repair_manager/what_if/virtual_world.h"
@@ -47,6 +48,14 @@ class Question {
       return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
                                     cluster_.policy.name(), cluster_.policy.chunks(), holders));
     return {};
+  }
+
+  SimulatedLoss coarse(const WhatIfKnobs& knobs) {
+    std::vector<uint32_t> bundles;
+    for (size_t phase = 0; phase < knobs.phases.size(); ++phase)
+      bundles.push_back(repairs_in_bundle(knobs.level(phase, Block::kBundle)));
+    return simulate_loss(bundled(state_of(lost_chunks_), bundles), cluster_.policy, options(), kBusiestLinks,
+                         knobs);
   }
 
   Result<Forecast> answer() {
@@ -293,6 +302,13 @@ Result<Forecast> forecast_loss(const Cluster& cluster, const Loss& loss) {
   Question question(cluster, loss);
   KINTSUGI_TRY(question.check());
   return question.answer();
+}
+
+Result<SimulatedLoss> simulate_servers_lost(const Cluster& cluster, const Loss& loss,
+                                            const WhatIfKnobs& knobs) {
+  Question question(cluster, loss);
+  KINTSUGI_TRY(question.check());
+  return question.coarse(knobs);
 }
 
 }  // namespace kintsugi::what_if
