@@ -82,8 +82,7 @@ std::vector<JointChain> chains_of(const JointRepair& repair, std::span<const uin
 }
 
 /// Chooses leaves again, since they were chosen before destinations were known. Returns true if one changed.
-bool change_leaves(JointRepairs repairs, std::vector<JointChoice>& choices,
-                   Downloads& downloads) {
+bool change_leaves(JointRepairs repairs, std::vector<JointChoice>& choices, Downloads& downloads) {
   bool changed = false;
   for (JointChoice& choice : choices) {
     const std::vector<uint32_t>& candidates = repairs[choice.repair]->candidates;
@@ -102,9 +101,8 @@ bool change_leaves(JointRepairs repairs, std::vector<JointChoice>& choices,
 
 }  // namespace
 
-std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
-                                     JointRepairs repairs, const Matching& matching,
-                                     std::span<const size_t> accepted,
+std::vector<JointChoice> make_chains(std::span<const JointServer> servers, JointRepairs repairs,
+                                     const Matching& matching, std::span<const size_t> accepted,
                                      const std::function<bool(size_t, uint32_t)>& may_receive) {
   Downloads downloads(servers, matching);
   std::vector<JointChoice> choices;  // all leaves come first

@@ -4,8 +4,7 @@
 
 namespace kintsugi::repair_manager {
 
-Matching::Matching(JointRepairs repairs, std::vector<HelperRoom> servers,
-                   const JointEffort& effort)
+Matching::Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort)
     : repairs_(repairs),
       effort_(effort),
       servers_(std::move(servers)),

@@ -35,8 +35,7 @@ struct HelperRoom {
 
 class Matching {
  public:
-  Matching(JointRepairs repairs, std::vector<HelperRoom> servers,
-           const JointEffort& effort = {});
+  Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort = {});
 
   /// Gives the repair its helpers, moving others if need be: for whole chunks, or, where these do not suffice
   /// and a part is smaller, for that many parts at a time. False, and nothing changed, when that cannot be.

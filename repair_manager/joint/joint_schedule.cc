@@ -29,8 +29,7 @@ double typical_rate(std::span<const JointServer> servers) {
 
 class LevelSearch {
  public:
-  LevelSearch(std::span<const JointServer> servers, JointRepairs repairs,
-              const JointLimits& limits)
+  LevelSearch(std::span<const JointServer> servers, JointRepairs repairs, const JointLimits& limits)
       : servers_(servers), repairs_(repairs), limits_(limits), typical_(typical_rate(servers)) {
     for (const JointServer& server : servers) {
       if (server.can_help) total_ += server.rate / typical_;
@@ -60,9 +59,16 @@ class LevelSearch {
     Matching matching = at_level(level);
     // Repairs come in their order until servers are half full, then by the room that their holders have. Room only
     // shrinks, so a known figure is an upper limit, and a repair is looked at again only when it comes first.
+    // A repair that could not get in by kFewMoves moves never will, and where none gets in without a move, none does.
     std::vector<std::pair<uint32_t, ptrdiff_t>> rooms;
-    for (size_t i = 0; i < repairs_.size(); ++i)
-      rooms.emplace_back(matching.room_of(i, half), -static_cast<ptrdiff_t>(i));
+    bool first = false;
+    for (size_t i = 0; i < repairs_.size(); ++i) {
+      const uint32_t whole = matching.room_of(i, kChunkParts) / kChunkParts;
+      first |= whole >= repairs_[i]->needed;
+      if (whole + kFewMoves >= repairs_[i]->needed)
+        rooms.emplace_back(matching.room_of(i, half), -static_cast<ptrdiff_t>(i));
+    }
+    if (!first) return matching;
     std::priority_queue best(std::less<>(), std::move(rooms));
     for (size_t misses = 0; !best.empty() && misses < limits_.effort.misses;) {
       const auto [known, order] = best.top();

@@ -138,19 +138,12 @@ TimePoint RepairQueue::advance(TimePoint now) {
   return blocked_.empty() ? due : std::min(due, retry_blocked_at_);
 }
 
-std::vector<QueueEntry> RepairQueue::ready_of(StripeId stripe) const {
-  std::vector<QueueEntry> found;
+std::vector<const QueueEntry*> RepairQueue::ready_of(StripeId stripe) const {
+  std::vector<const QueueEntry*> found;
   for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe; ++at)
     if (at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair)
-      found.push_back(at->second.entry);
+      found.push_back(&at->second.entry);
   return found;
-}
-
-bool RepairQueue::only_one_ready(StripeId stripe) const {
-  size_t found = 0;
-  for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe; ++at)
-    found += at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair;
-  return found == 1;
 }
 
 void RepairQueue::heat_up(ChunkId chunk) {

@@ -78,10 +78,8 @@ class RepairQueue {
       if (!visit(*entry)) break;
   }
 
-  /// The entries of the stripe's lost chunks that are ready.
-  std::vector<QueueEntry> ready_of(StripeId stripe) const;
-  /// Returns true if there is exactly one of these.
-  bool only_one_ready(StripeId stripe) const;
+  /// The entries of the stripe's lost chunks that are ready. They stay where they are until the queue changes.
+  std::vector<const QueueEntry*> ready_of(StripeId stripe) const;
 
   std::optional<QueueEntry> take(ChunkId chunk);
   /// Somebody read the lost chunk: it becomes more urgent.

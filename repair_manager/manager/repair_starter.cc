@@ -70,7 +70,7 @@ void RepairStarter::start_jointly(std::vector<QueueEntry> candidates, size_t com
     for (; from != to; ++from) {
       const StripeId stripe = from->chunk.stripe;
       const bool fits = !runner_.runs(from->chunk) && view_.fetched(stripe) && window_.fits(*from, now) &&
-                        queue_.only_one_ready(stripe);
+                        queue_.ready_of(stripe).size() == 1;
       (fits ? jointly : alone).push_back(std::move(*from));
     }
     if (jointly.size() < kJointThreshold) {
@@ -170,8 +170,8 @@ Result<RepairPlan> RepairStarter::plan(const QueueEntry& entry, const PlanWishes
     Result<RepairPlan> plan = planner_.repair(runner_.plan_request(together), *wishes, /*requested=*/false);
     if (plan || plan.error().code() == Code::kLimitExceeded) return plan;
   }
-  for (QueueEntry& other : queue_.ready_of(entry.chunk.stripe))
-    if (other.chunk != entry.chunk && !runner_.runs(other.chunk)) together.push_back(std::move(other));
+  for (const QueueEntry* other : queue_.ready_of(entry.chunk.stripe))
+    if (other->chunk != entry.chunk && !runner_.runs(other->chunk)) together.push_back(*other);
   if (together.size() > 1) {
     Result<RepairPlan> plan =
         planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);

@@ -176,7 +176,7 @@ void FluidCluster::begin_pipeline(const proto::RepairChunkRequest& request, uint
   const double slices = std::ceil(bytes / slice) + depth - 1;
   const double delay =
       2 * depth * state_.link.hop_latency_seconds + slices * state_.link.slice_overhead_seconds;
-  const double repairs = repairs_for(StripeId{request.stripe_id()});
+  const double repairs = time_of(StripeId{request.stripe_id()});
   after(delay * repairs, [this, shares = std::move(shares), work = work * repairs, limit, done] {
     network_.start(shares, work, limit, done);
   });
@@ -199,7 +199,7 @@ void FluidCluster::begin_store_and_forward(const proto::RepairChunkRequest& requ
         sent->second();
       }
     };
-    const double repairs = repairs_for(StripeId{request.stripe_id()});
+    const double repairs = time_of(StripeId{request.stripe_id()});
     const Done send_up = [this, from, parent, bytes, arrived, repairs] {
       send(from, parent, bytes, arrived, repairs);
     };

@@ -42,6 +42,8 @@ struct FluidState {
   double repairs_each = 1;  ///< number of repairs, one after the other, that are simulated as one
   /// The same by stripe, in place of `repairs_each`; empty: all have that.
   std::vector<double> repairs_of_stripe;
+  /// Seconds for which a simulated one stands: every repair takes so much less time.
+  double seconds_each = 1;
 
   bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};
@@ -72,7 +74,7 @@ class FluidCluster final : public repair_manager::ClusterView {
   /// Every execute() ends soon, with kCancelled. Nothing may begin from now on.
   void stop();
 
-  /// Sends a chunk from server to server, by their positions, for each of so many repairs.
+  /// Sends a chunk from server to server, by their positions, which takes the time of so many repairs.
   void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived, double repairs = 1);
 
   const FluidState& state() const { return state_; }
@@ -81,6 +83,8 @@ class FluidCluster final : public repair_manager::ClusterView {
     return state_.repairs_of_stripe.empty() ? state_.repairs_each
                                             : state_.repairs_of_stripe[stripe.value - 1];
   }
+  /// The repairs whose time that of the stripe takes.
+  double time_of(StripeId stripe) const { return repairs_for(stripe) / state_.seconds_each; }
   const FluidNetwork& network() const { return network_; }
   FluidNetwork& network() { return network_; }
   const std::vector<Commit>& commits() const { return commits_; }

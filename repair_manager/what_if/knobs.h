@@ -1,4 +1,4 @@
-/// How coarsely a repair is simulated, phase by phase: the approximable blocks of Mitra 2017, chapter 5, in a forecast.
+/// How coarsely a repair is simulated, phase by phase: the approximable blocks of Mitra 2016, chapter 5, in a forecast.
 ///
 /// ```
 /// block      what is saved                                          levels 1 to 5

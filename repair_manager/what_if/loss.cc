@@ -17,6 +17,9 @@ namespace {
 
 // After so many stripes that lose more chunks than are left to draw, these few are left out.
 constexpr int kMostMisses = 100;
+// A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter scale
+// of time: the repair manager looks for what it can start every second, and a year of that would take hours.
+constexpr double kMostTime = 16;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
 
@@ -191,6 +194,7 @@ class Question {
       drawn += losses_of(holders);
     }
     state.repairs_each = lost_chunks_ / drawn;
+    state.seconds_each = std::max(1.0, state.repairs_each / kMostTime);
     return state;
   }
 

@@ -23,11 +23,11 @@ class Run {
   Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options,
       const WhatIfKnobs& knobs)
       : policy_(policy),
-        options_(options),
+        options_(in_simulated_time(options, state.seconds_each)),
         knobs_(knobs),
         world_(1),
         cluster_(world_.executor(), world_.clock(), std::move(state)),
-        manager_(world_.runtime(), options, cluster_, nullptr),
+        manager_(world_.runtime(), options_, cluster_, nullptr),
         began_(world_.now()) {
     loss_.by_spare.resize(policy.tolerated());
     const auto code = erasure::Code::get(policy);
@@ -53,6 +53,18 @@ class Run {
   }
 
  private:
+  /// Nothing fails here, however long a repair takes that stands for many.
+  static repair_manager::Options in_simulated_time(repair_manager::Options options, double seconds_each) {
+    options.delay = std::chrono::duration_cast<Duration>(options.delay / seconds_each);
+    options.min_deadline = kLongest;
+    return options;
+  }
+
+  /// Seconds from the declaration of death until then, of those that simulated ones stand for.
+  double seconds_until(TimePoint then) const {
+    return to_seconds(then - began_) * cluster_.state().seconds_each;
+  }
+
   void count(const StripeView& stripe, const erasure::Code& code) {
     std::vector<uint32_t> left;
     double bytes = 0;
@@ -123,10 +135,10 @@ class Run {
   }
 
   void note_times() {
-    if (cluster_.first_begin()) loss_.begins_seconds = to_seconds(*cluster_.first_begin() - began_);
+    if (cluster_.first_begin()) loss_.begins_seconds = seconds_until(*cluster_.first_begin());
     for (const FluidCluster::Commit& commit : cluster_.commits()) {
       if (!can_be_whole(commit.stripe)) continue;
-      const double at = to_seconds(commit.at - began_);
+      const double at = seconds_until(commit.at);
       add_progress(commit);
       if (rebuilt_ == repairable_) loss_.all_seconds = at;
       // Stripes pass all the levels above their own.
@@ -146,17 +158,16 @@ class Run {
 
   /// Bytes are rebuilt between a repair's begin and its end, at one rate.
   void add_progress(const FluidCluster::Commit& commit) {
-    const double began = to_seconds(commit.began - began_), ended = to_seconds(commit.at - began_);
+    const double began = seconds_until(commit.began), ended = seconds_until(commit.at);
     for (int i = 1; i <= kProgressParts; ++i)
       progress_.emplace_back(began + (ended - began) * i / kProgressParts, commit.bytes / kProgressParts);
   }
 
   void note_links(size_t most) {
-    const double seconds =
-        loss_.all_seconds.value_or(to_seconds(world_.now() - began_)) - loss_.begins_seconds;
+    const double seconds = loss_.all_seconds.value_or(seconds_until(world_.now())) - loss_.begins_seconds;
     const FluidNetwork& network = cluster_.network();
     for (uint32_t link = 0; link < network.links(); ++link) {
-      const double bytes = network.carried(link);
+      const double bytes = network.carried(link) * cluster_.state().seconds_each;
       if (bytes > 0) loss_.busiest.push_back({link, bytes, bytes / (network.capacity(link) * seconds)});
     }
     std::ranges::stable_sort(loss_.busiest, std::greater<>(), &LinkUse::busy);

@@ -1,4 +1,4 @@
-// Trains, calibrates and tests models of coarse simulations of losses (Mitra 2017, chapter 5). Resumable: all runs are
+// Trains, calibrates and tests models of coarse simulations of losses (Mitra 2016, chapter 5). Resumable: all runs are
 // kept in a file, and those that are there are not run again.
 //
 //   opprox_bench RUNS [train | calibrate | test | agree]
@@ -31,7 +31,7 @@ double calibrated_share(Runs& runs, const Trained& trained) {
     double saved = 0;
     for (const Input& input : judged.inputs())
       for (const double budget : kBudgets) {
-        const WhatIfKnobs knobs = trained.choose(input, budget, share);
+        const WhatIfKnobs knobs = trained.choose(input, {budget, share});
         const Verdict verdict = judged.judge(input, knobs);
         ++all;
         within += verdict.error <= budget;
@@ -45,13 +45,15 @@ double calibrated_share(Runs& runs, const Trained& trained) {
   return best;
 }
 
-void test(Runs& runs, const Trained& trained, double share) {
+/// Ours: with the share that was calibrated. Otherwise as printed.
+void test(Runs& runs, const Trained& trained, std::optional<double> share) {
   const Judged judged(runs, test_inputs());
   for (const double budget : kBudgets) {
-    Summary summary(fmt::format("models, {:g} %", budget), budget);
+    Summary summary(fmt::format("models{}, {:g} %", share ? "" : " as printed", budget), budget);
+    const Choice choice = share ? Choice{budget, *share} : Choice{budget, 1, opprox::BudgetRule::kAsPrinted};
     for (const Input& input : judged.inputs()) {
       const double began = cpu_seconds();
-      const WhatIfKnobs knobs = trained.choose(input, budget, share);
+      const WhatIfKnobs knobs = trained.choose(input, choice);
       const double choosing = cpu_seconds() - began;
       summary.add(input, judged.judge(input, knobs, choosing), text_of(knobs));
     }
@@ -105,6 +107,7 @@ int run(const std::string& path, const std::string& step) {
     const double share = calibrated_share(runs, trained);
     if (all || step == "test") {
       test(runs, trained, share);
+      test(runs, trained, std::nullopt);
       test_present(runs, trained);
     }
   }

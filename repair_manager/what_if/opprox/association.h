@@ -1,4 +1,4 @@
-/// Which features have anything to do with a target (Mitra 2017, section 5.3.7): the others only add noise to a model.
+/// Which features have anything to do with a target (Mitra 2016, section 5.3.7): the others only add noise to a model.
 /// Pure.
 #pragma once
 

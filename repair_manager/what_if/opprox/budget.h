@@ -1,4 +1,4 @@
-/// How an error budget is divided among phases, and what each phase is to do with its share (Mitra 2017, section 5.3.8,
+/// How an error budget is divided among phases, and what each phase is to do with its share (Mitra 2016, section 5.3.8,
 /// equation 5.1 and algorithm 7). Pure.
 ///
 /// A phase with a greater return on investment chooses first, from a share in proportion to it. What it does not use is

@@ -1,4 +1,4 @@
-/// A tree of questions "is this feature at most so much?" that tells the class of an input (Mitra 2017, section 5.3.4:
+/// A tree of questions "is this feature at most so much?" that tells the class of an input (Mitra 2016, section 5.3.4:
 /// which control flow an execution will take). Grown by the Gini impurity (Breiman et al. 1984). Pure.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// How many phases an execution is divided into (Mitra 2017, section 5.3.5, algorithm 6), and how speedups of parts add
+/// How many phases an execution is divided into (Mitra 2016, section 5.3.5, algorithm 6), and how speedups of parts add
 /// up. Pure.
 #pragma once
 

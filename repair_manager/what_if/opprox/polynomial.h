@@ -1,4 +1,4 @@
-/// Polynomials fitted by least squares, with the smallest degree that predicts what it was not fitted to (Mitra 2017,
+/// Polynomials fitted by least squares, with the smallest degree that predicts what it was not fitted to (Mitra 2016,
 /// section 5.3.7). Pure.
 ///
 /// The degree is raised until the coefficient of determination in 10-fold cross-validation exceeds the target. Where no

@@ -81,6 +81,14 @@ class Judged {
   const std::vector<Input> inputs_;
 };
 
+/// Interval of 95 % of a share by Wilson, in percent.
+inline std::pair<double, double> wilson(size_t hits, size_t count) {
+  const double n = static_cast<double>(count), p = static_cast<double>(hits) / n, z = 1.96;
+  const double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+  const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+  return {100 * std::max(0.0, middle - half), 100 * std::min(1.0, middle + half)};
+}
+
 /// Verdicts on the inputs of a test, in words.
 class Summary {
  public:
@@ -103,9 +111,12 @@ class Summary {
                     std::max(inside_.worst, beyond_.worst)};
     fmt::print("{}:\n", what_);
     for (const auto& [name, group] :
-         {std::pair("all", all), std::pair("inside", inside_), std::pair("beyond", beyond_)})
-      fmt::print("  {:7} within {} of {}, speedup {:.2f}, worst error {:.1f} %\n", name, group.within,
-                 group.all, std::exp(group.logs / static_cast<double>(group.all)), group.worst);
+         {std::pair("all", all), std::pair("inside", inside_), std::pair("beyond", beyond_)}) {
+      const auto [low, high] = wilson(group.within, group.all);
+      fmt::print("  {:7} within {} of {} ({:.0f}-{:.0f} %), speedup {:.2f}, worst error {:.1f} %\n", name,
+                 group.within, group.all, low, high, std::exp(group.logs / static_cast<double>(group.all)),
+                 group.worst);
+    }
     fmt::print("{}", misses_);
     std::fflush(stdout);
   }

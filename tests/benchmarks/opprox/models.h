@@ -1,5 +1,5 @@
 /// Models of what settings of one phase save and cost, for inputs of one class: local ones of each block, and one of all
-/// blocks that builds on these and on the number of turns of the simulation (Mitra 2017, section 5.3.6).
+/// blocks that builds on these and on the number of turns of the simulation (Mitra 2016, section 5.3.6).
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,8 @@ class PhaseModel {
     std::vector<opprox::Effect> effects;
     for (const Observation& one : all)
       effects.push_back({1 / (1 - std::min(one.saved, 0.99)), one.error});
-    return_on_investment_ = opprox::return_on_investment(effects);
+    for (const opprox::BudgetRule rule : {opprox::BudgetRule::kShared, opprox::BudgetRule::kAsPrinted})
+      return_on_investment_[rule] = opprox::return_on_investment(effects, rule);
     for (size_t block = 0; block < kBlocks; ++block) {
       std::vector<opprox::Row> rows;
       std::vector<double> saved, error;
@@ -111,7 +112,9 @@ class PhaseModel {
     const double sure = std::clamp(saved - saved_.model().error_of_share(share), 0.0, 0.99);
     return {1 / (1 - sure), std::max(0.0, error) + error_.model().error_of_share(share)};
   }
-  double return_on_investment() const { return return_on_investment_; }
+  double return_on_investment(opprox::BudgetRule rule = opprox::BudgetRule::kShared) const {
+    return return_on_investment_.at(rule);
+  }
   const AssociatedModel& saved() const { return saved_; }
   const AssociatedModel& error() const { return error_; }
   const AssociatedModel& turns() const { return turns_; }
@@ -143,9 +146,17 @@ class PhaseModel {
     return row;
   }
 
-  double return_on_investment_ = 0;
+  std::map<opprox::BudgetRule, double> return_on_investment_;
   Locals local_saved_, local_error_;
   AssociatedModel turns_, saved_, error_;
+};
+
+/// How settings are chosen.
+struct Choice {
+  double budget = 0;  ///< in percent
+  double share =
+      1;  ///< of the predictions in cross-validation whose error is allowed for; 1: the method's own
+  opprox::BudgetRule rule = opprox::BudgetRule::kShared;
 };
 
 /// Models of the phases of all inputs of one class.
@@ -154,16 +165,18 @@ struct ClassModel {
   double joint_error = 1;  ///< error of all phases together over the sum of theirs, which few exceed
   double joint_determination = 0;
 
-  WhatIfKnobs choose(const std::vector<double>& features, double budget, double share) const {
+  WhatIfKnobs choose(const std::vector<double>& features, const Choice& choice) const {
     const std::vector<Levels> all = all_levels();
     std::vector<opprox::PhaseOptions> options;
     for (const PhaseModel& phase : phases) {
       opprox::PhaseOptions& option = options.emplace_back();
-      option.return_on_investment = phase.return_on_investment();
+      option.return_on_investment = phase.return_on_investment(choice.rule);
       for (const Levels& levels : all)
-        option.effects.push_back(phase.effect(levels, features, share));
+        option.effects.push_back(phase.effect(levels, features, choice.share));
     }
-    const opprox::Allotment allotment = opprox::divide_budget(options, budget / joint_error);
+    // By the letter errors of phases add up.
+    const double more = choice.rule == opprox::BudgetRule::kAsPrinted ? 1 : joint_error;
+    const opprox::Allotment allotment = opprox::divide_budget(options, choice.budget / more, choice.rule);
     WhatIfKnobs knobs;
     for (const std::optional<size_t>& chosen : allotment.chosen)
       knobs.phases.push_back(chosen ? all[*chosen] : Levels{});

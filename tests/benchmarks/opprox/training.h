@@ -46,8 +46,8 @@ class Trained {
   }
 
   size_t predicted_class(const Input& input) const { return tree_->class_of(features_of(input)); }
-  WhatIfKnobs choose(const Input& input, double budget, double share) const {
-    return classes_[predicted_class(input)].choose(features_of(input), budget, share);
+  WhatIfKnobs choose(const Input& input, const Choice& choice) const {
+    return classes_[predicted_class(input)].choose(features_of(input), choice);
   }
   double bound_factor() const { return bound_factor_; }
 
