@@ -82,11 +82,10 @@ std::vector<JointChain> chains_of(const JointRepair& repair, std::span<const uin
 }
 
 /// Chooses leaves again, since they were chosen before destinations were known. Returns true if one changed.
-bool change_leaves(std::span<const JointRepair> repairs, std::vector<JointChoice>& choices,
-                   Downloads& downloads) {
+bool change_leaves(JointRepairs repairs, std::vector<JointChoice>& choices, Downloads& downloads) {
   bool changed = false;
   for (JointChoice& choice : choices) {
-    const std::vector<uint32_t>& candidates = repairs[choice.repair].candidates;
+    const std::vector<uint32_t>& candidates = repairs[choice.repair]->candidates;
     for (JointChain& chain : choice.chains) {
       const auto most = std::ranges::max_element(
           chain.helpers, {}, [&](uint32_t c) { return downloads.pressure(candidates[c]); });
@@ -102,15 +101,14 @@ bool change_leaves(std::span<const JointRepair> repairs, std::vector<JointChoice
 
 }  // namespace
 
-std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
-                                     std::span<const JointRepair> repairs, const Matching& matching,
-                                     std::span<const size_t> accepted,
+std::vector<JointChoice> make_chains(std::span<const JointServer> servers, JointRepairs repairs,
+                                     const Matching& matching, std::span<const size_t> accepted,
                                      const std::function<bool(size_t, uint32_t)>& may_receive) {
   Downloads downloads(servers, matching);
   std::vector<JointChoice> choices;  // all leaves come first
   for (size_t repair : accepted)
     choices.push_back(
-        {.repair = repair, .chains = chains_of(repairs[repair], matching.parts(repair), downloads)});
+        {.repair = repair, .chains = chains_of(*repairs[repair], matching.parts(repair), downloads)});
   std::vector<JointChoice> placed;
   for (JointChoice& choice : choices) {
     choice.destination =

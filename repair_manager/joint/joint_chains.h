@@ -12,9 +12,8 @@
 namespace kintsugi::repair_manager {
 
 /// For the `accepted` repairs, which the matching let in. Those without a destination are not in the answer.
-std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
-                                     std::span<const JointRepair> repairs, const Matching& matching,
-                                     std::span<const size_t> accepted,
+std::vector<JointChoice> make_chains(std::span<const JointServer> servers, JointRepairs repairs,
+                                     const Matching& matching, std::span<const size_t> accepted,
                                      const std::function<bool(size_t, uint32_t)>& may_receive);
 
 }  // namespace kintsugi::repair_manager

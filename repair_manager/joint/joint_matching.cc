@@ -3,14 +3,10 @@
 #include <algorithm>
 
 namespace kintsugi::repair_manager {
-namespace {
 
-constexpr size_t kNearby = 64;  // servers that one search visits, unless the parts have the smallest size
-
-}  // namespace
-
-Matching::Matching(std::span<const JointRepair> repairs, std::vector<HelperRoom> servers)
+Matching::Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort)
     : repairs_(repairs),
+      effort_(effort),
       servers_(std::move(servers)),
       helped_(servers_.size()),
       parts_(repairs.size()),
@@ -20,7 +16,7 @@ Matching::Matching(std::span<const JointRepair> repairs, std::vector<HelperRoom>
 
 bool Matching::let_in(size_t index, uint32_t smallest) {
   const auto repair = static_cast<uint32_t>(index);
-  const JointRepair& wanted = repairs_[index];
+  const JointRepair& wanted = *repairs_[index];
   parts_[index].assign(wanted.candidates.size(), 0);
   steps_.clear();
   uint32_t left = wanted.needed * kChunkParts;
@@ -33,7 +29,7 @@ bool Matching::let_in(size_t index, uint32_t smallest) {
   }
   for (uint32_t grain = kChunkParts; left > 0;) {
     // Most repairs find whole chunks among servers nearby. Only the smallest parts are looked for on all servers.
-    const size_t most_looks = grain > smallest ? kNearby : servers_.size();
+    const size_t most_looks = grain > smallest ? effort_.nearby : servers_.size();
     const uint32_t found = left < grain ? 0 : augment(repair, left, grain, most_looks);
     left -= found;
     if (found > 0) continue;
@@ -53,13 +49,14 @@ void Matching::set_capacities(std::span<const uint32_t> capacities) {
 
 uint32_t Matching::room_of(size_t repair, uint32_t most) const {
   uint32_t parts = 0;
-  for (uint32_t server : repairs_[repair].candidates)
+  look(repairs_[repair]->candidates.size());
+  for (uint32_t server : repairs_[repair]->candidates)
     parts += std::min(most, room(server));
   return parts;
 }
 
 uint32_t& Matching::parts_of(uint32_t repair, uint32_t server) {
-  const std::vector<uint32_t>& candidates = repairs_[repair].candidates;
+  const std::vector<uint32_t>& candidates = repairs_[repair]->candidates;
   return parts_[repair][static_cast<size_t>(std::ranges::find(candidates, server) - candidates.begin())];
 }
 
@@ -84,7 +81,8 @@ void Matching::move(const Step& step) {
 
 /// Returns the candidates of the repair, the least loaded first.
 std::vector<uint32_t> Matching::by_load(uint32_t repair) const {
-  std::vector<uint32_t> servers = repairs_[repair].candidates;
+  std::vector<uint32_t> servers = repairs_[repair]->candidates;
+  look(servers.size());
   std::ranges::stable_sort(servers, {}, [&](uint32_t s) {
     return static_cast<double>(servers_[s].load) / std::max(1u, servers_[s].capacity);
   });
@@ -102,8 +100,9 @@ uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain, size_
     const uint32_t server = frontier_.front();
     frontier_.pop_front();
     for (uint32_t other : helped_[server]) {
+      look(repairs_[other]->candidates.size());
       if (parts_of(other, server) < grain) continue;
-      for (uint32_t candidate : repairs_[other].candidates)
+      for (uint32_t candidate : repairs_[other]->candidates)
         if (reach(candidate, server, other, grain)) return apply(candidate, most);
     }
   }

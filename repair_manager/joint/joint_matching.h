@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "repair_manager/plan/options.h"
+
 namespace kintsugi::repair_manager {
 
 /// Parts into which a chunk is divided. Each costs a tree of its own where its helpers differ, so they are few.
@@ -22,6 +24,9 @@ struct JointRepair {
   uint32_t needed = 0;               ///< candidates that each part needs
 };
 
+/// Repairs that stay where they are.
+using JointRepairs = std::span<const JointRepair* const>;
+
 /// How much a server may help.
 struct HelperRoom {
   uint32_t capacity = 0;  ///< most parts that it may help with, including `load`
@@ -30,7 +35,7 @@ struct HelperRoom {
 
 class Matching {
  public:
-  Matching(std::span<const JointRepair> repairs, std::vector<HelperRoom> servers);
+  Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort = {});
 
   /// Gives the repair its helpers, moving others if need be: for whole chunks, or, where these do not suffice
   /// and a part is smaller, for that many parts at a time. False, and nothing changed, when that cannot be.
@@ -67,7 +72,13 @@ class Matching {
   bool reach(uint32_t server, uint32_t from, uint32_t by, uint32_t grain);
   uint32_t apply(uint32_t end, uint32_t most);
 
-  std::span<const JointRepair> repairs_;
+  /// Notes that so many candidates of repairs are looked at.
+  void look(size_t candidates) const {
+    if (effort_.looks != nullptr) *effort_.looks += candidates;
+  }
+
+  JointRepairs repairs_;
+  JointEffort effort_;
   std::vector<HelperRoom> servers_;
   std::vector<std::vector<uint32_t>> helped_;  // index: server; the repairs that it helps
   // Index: repair; the parts that each of its candidates contributes.

@@ -11,8 +11,6 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-// After so many repairs in a row that did not fit, the servers are taken to be full.
-constexpr size_t kMaxMisses = 64;
 // With few exceptions a repair gets in by at most so many moves of those accepted before; to look no further
 // saves most of the searching.
 constexpr size_t kFewMoves = 3;
@@ -31,8 +29,7 @@ double typical_rate(std::span<const JointServer> servers) {
 
 class LevelSearch {
  public:
-  LevelSearch(std::span<const JointServer> servers, std::span<const JointRepair> repairs,
-              const JointLimits& limits)
+  LevelSearch(std::span<const JointServer> servers, JointRepairs repairs, const JointLimits& limits)
       : servers_(servers), repairs_(repairs), limits_(limits), typical_(typical_rate(servers)) {
     for (const JointServer& server : servers) {
       if (server.can_help) total_ += server.rate / typical_;
@@ -62,16 +59,24 @@ class LevelSearch {
     Matching matching = at_level(level);
     // Repairs come in their order until servers are half full, then by the room that their holders have. Room only
     // shrinks, so a known figure is an upper limit, and a repair is looked at again only when it comes first.
-    std::priority_queue<std::pair<uint32_t, ptrdiff_t>> best;
-    for (size_t i = 0; i < repairs_.size(); ++i)
-      best.emplace(matching.room_of(i, half), -static_cast<ptrdiff_t>(i));
-    for (size_t misses = 0; !best.empty() && misses < kMaxMisses;) {
+    // A repair that could not get in by kFewMoves moves never will, and where none gets in without a move, none does.
+    std::vector<std::pair<uint32_t, ptrdiff_t>> rooms;
+    bool first = false;
+    for (size_t i = 0; i < repairs_.size(); ++i) {
+      const uint32_t whole = matching.room_of(i, kChunkParts) / kChunkParts;
+      first |= whole >= repairs_[i]->needed;
+      if (whole + kFewMoves >= repairs_[i]->needed)
+        rooms.emplace_back(matching.room_of(i, half), -static_cast<ptrdiff_t>(i));
+    }
+    if (!first) return matching;
+    std::priority_queue best(std::less<>(), std::move(rooms));
+    for (size_t misses = 0; !best.empty() && misses < limits_.effort.misses;) {
       const auto [known, order] = best.top();
       const auto repair = static_cast<size_t>(-order);
       best.pop();
       const uint32_t room = matching.room_of(repair, half);
       if (matching.room_of(repair, kChunkParts) / kChunkParts + std::min(kFewMoves, accepted.size()) <
-          repairs_[repair].needed)
+          repairs_[repair]->needed)
         continue;
       if (room < known) {
         best.emplace(room, order);
@@ -94,8 +99,8 @@ class LevelSearch {
   /// Matches all repairs at the lowest level that takes them; no helper gets less than `smallest` parts of a chunk.
   std::optional<Fitting> all(uint32_t smallest) const {
     double wanted = 0;
-    for (const JointRepair& repair : repairs_)
-      wanted += repair.needed * kChunkParts;
+    for (const JointRepair* repair : repairs_)
+      wanted += repair->needed * kChunkParts;
     const uint32_t highest = kChunkParts * (limits_.waiting > repairs_.size() ? limits_.level : limits_.most);
     const double lowest = std::ceil((busy_ + wanted) / total_ / smallest) * smallest;
     if (lowest > highest) return std::nullopt;
@@ -125,7 +130,7 @@ class LevelSearch {
     std::vector<HelperRoom> rooms;
     for (size_t i = 0; i < servers_.size(); ++i)
       rooms.push_back({.capacity = capacity[i], .load = servers_[i].helping});
-    return {repairs_, std::move(rooms)};
+    return {repairs_, std::move(rooms), limits_.effort};
   }
 
   /// Returns the level that whole repairs of whole chunks fill best.
@@ -133,7 +138,7 @@ class LevelSearch {
     uint32_t best = limits_.level;
     double best_filled = 0;
     for (uint32_t level = limits_.level; level <= std::max(limits_.level, limits_.most * 3 / 4); ++level) {
-      const double fit = total_ * level / repairs_.front().needed;
+      const double fit = total_ * level / repairs_.front()->needed;
       const double filled = std::floor(fit) / fit;
       if (filled > best_filled + 1e-3) {
         best = level;
@@ -146,7 +151,7 @@ class LevelSearch {
   uint32_t most_parts() const { return limits_.most * kChunkParts; }
 
   std::span<const JointServer> servers_;
-  std::span<const JointRepair> repairs_;
+  JointRepairs repairs_;
   const JointLimits& limits_;
   double typical_;
   double total_ = 0;  // parts that all servers together may help with at a level of one
@@ -156,7 +161,7 @@ class LevelSearch {
 }  // namespace
 
 std::vector<JointChoice> schedule_jointly(
-    std::span<const JointServer> servers, std::span<const JointRepair> repairs, const JointLimits& limits,
+    std::span<const JointServer> servers, JointRepairs repairs, const JointLimits& limits,
     const std::function<bool(size_t repair, uint32_t server)>& may_receive) {
   const LevelSearch schedule(servers, repairs, limits);
   if (schedule.empty()) return {};

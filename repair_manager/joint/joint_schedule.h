@@ -32,6 +32,7 @@
 
 #include "repair_manager/joint/joint_choice.h"
 #include "repair_manager/joint/joint_matching.h"
+#include "repair_manager/plan/options.h"
 
 namespace kintsugi::repair_manager {
 
@@ -43,12 +44,13 @@ struct JointLimits {
   size_t waiting = 0;  ///< all waiting repairs, if more than are passed in
   /// Duration of a repair that has a chain for each part, relative to one with one chain at the same rate.
   double split_cost = 1;
+  JointEffort effort = {};
 };
 
 /// `may_receive(repair, server)`: the server can be that repair's destination. Repairs that do not fit now
 /// are not in the answer. At most kMaxHelpers candidates a repair.
 std::vector<JointChoice> schedule_jointly(
-    std::span<const JointServer> servers, std::span<const JointRepair> repairs, const JointLimits& limits,
+    std::span<const JointServer> servers, JointRepairs repairs, const JointLimits& limits,
     const std::function<bool(size_t repair, uint32_t server)>& may_receive);
 
 }  // namespace kintsugi::repair_manager

@@ -134,12 +134,17 @@ double JointWindow::split_cost(const Known& known) const {
 
 JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
   const uint32_t most = planner_.slots().limit();
-  return {.level = std::max(1u, most / 2), .most = most, .waiting = waiting, .split_cost = split_cost(like)};
+  return {.level = std::max(1u, most / 2),
+          .most = most,
+          .waiting = waiting,
+          .split_cost = split_cost(like),
+          .effort = options_.effort};
 }
 
-bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
+bool JointWindow::could_place(ChunkId chunk, size_t waiting) {
   const auto known = known_.find(chunk);
   if (known == known_.end()) return true;  // schedule() has just placed the chunk
+  if (known->second.could_place) return *known->second.could_place;
   std::vector<JointServer> idle = servers();
   for (size_t i = 0; i < idle.size(); ++i) {
     const ServerView& view = planner_.servers().all()[i];
@@ -147,23 +152,29 @@ bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
     idle[i].helping = idle[i].receiving = 0;
   }
   const auto allowed = [&](size_t, uint32_t server) { return may_receive(known->second, chunk, server); };
-  return !schedule_jointly(idle, {&known->second.repair, 1}, limits(waiting, known->second), allowed).empty();
+  const JointRepair* const repair = &known->second.repair;
+  known->second.could_place =
+      !schedule_jointly(idle, {&repair, 1}, limits(waiting, known->second), allowed).empty();
+  return *known->second.could_place;
 }
 
 std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> queued, size_t waiting) {
-  std::vector<JointRepair> repairs;
-  for (const QueueEntry& entry : queued)
-    repairs.push_back(known_.at(entry.chunk).repair);
   if (queued.empty()) return {};
-  const JointLimits limits = this->limits(waiting, known_.at(queued.front().chunk));
+  std::vector<const Known*> pictures;
+  std::vector<const JointRepair*> repairs;
+  for (const QueueEntry& entry : queued) {
+    pictures.push_back(&known_.at(entry.chunk));
+    repairs.push_back(&pictures.back()->repair);
+  }
+  const JointLimits limits = this->limits(waiting, *pictures.front());
   const std::vector<JointServer> states = servers();
   const auto allowed = [&](size_t repair, uint32_t server) {
-    return may_receive(known_.at(queued[repair].chunk), queued[repair].chunk, server);
+    return may_receive(*pictures[repair], queued[repair].chunk, server);
   };
   std::vector<JointStart> starts;
   for (const JointChoice& choice : schedule_jointly(states, repairs, limits, allowed)) {
     const QueueEntry& entry = queued[choice.repair];
-    const Known& known = known_.at(entry.chunk);
+    const Known& known = *pictures[choice.repair];
     PlanWishes wishes{.slice_bytes = options_.slice_bytes,
                       .destination = planner_.servers().all()[choice.destination].id,
                       .keep_racks = true};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "repair_manager/joint/joint_schedule.h"
@@ -26,7 +27,10 @@ class JointWindow {
   static constexpr size_t kMinEntries = 1024;
   /// The rest of the stripes that are fetched at once are left to losses that are taken in.
   static constexpr size_t kMaxEntries = ClusterView::kMaxFetched * 3 / 4;
-  size_t entries() const { return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries); }
+  size_t entries() const {
+    const size_t usual = std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries);
+    return static_cast<size_t>(static_cast<double>(usual) * options_.effort.window);
+  }
   /// A stripe is looked up again after this time. Too old a picture only makes a worse schedule: every plan is made
   /// from the present one.
   static constexpr Duration kFresh = 5s;
@@ -47,7 +51,7 @@ class JointWindow {
   std::vector<JointStart> schedule(std::span<const QueueEntry> queued, size_t waiting);
 
   /// Returns true if the chunk, which fits, could be scheduled if nothing else ran.
-  bool could_place(ChunkId chunk, size_t waiting) const;
+  bool could_place(ChunkId chunk, size_t waiting);
 
  private:
   struct Known {
@@ -62,6 +66,7 @@ class JointWindow {
     std::vector<uint32_t> holders;
     std::map<uint32_t, uint32_t> chunks_in_rack;
     uint32_t rack_limit = 0;
+    std::optional<bool> could_place;  // nothing: it was not asked
   };
 
   Known look_up(ChunkId chunk) const;
@@ -73,7 +78,7 @@ class JointWindow {
   const Options& options_;
   const RepairPlanner& planner_;
   const ClusterView& view_;
-  std::map<ChunkId, Known> known_;
+  std::unordered_map<ChunkId, Known> known_;
 };
 
 }  // namespace kintsugi::repair_manager

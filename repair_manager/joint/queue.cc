@@ -27,7 +27,7 @@ RepairQueue::ReadyKey RepairQueue::ready_key(const Slot& slot) {
 void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
   slot.place = place;
   switch (place) {
-    case Place::kReady: ready_.emplace(ready_key(slot), chunk); break;
+    case Place::kReady: ready_.emplace(ready_key(slot), &slot.entry); break;
     case Place::kDelayed: delayed_.emplace(slot.entry.due, chunk); break;
     case Place::kUnrepairable: ++unrepairable_; [[fallthrough]];
     case Place::kNoDestination: blocked_.insert(chunk); break;
@@ -137,11 +137,11 @@ TimePoint RepairQueue::advance(TimePoint now) {
   return blocked_.empty() ? due : std::min(due, retry_blocked_at_);
 }
 
-std::vector<QueueEntry> RepairQueue::ready_of(StripeId stripe) const {
-  std::vector<QueueEntry> found;
+std::vector<const QueueEntry*> RepairQueue::ready_of(StripeId stripe) const {
+  std::vector<const QueueEntry*> found;
   for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe; ++at)
     if (at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair)
-      found.push_back(at->second.entry);
+      found.push_back(&at->second.entry);
   return found;
 }
 

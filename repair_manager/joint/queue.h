@@ -74,12 +74,12 @@ class RepairQueue {
   template <class Visit>
   void for_each_ready(Visit visit) const {
     if (keeping_) return;
-    for (const auto& [key, chunk] : ready_)
-      if (!visit(entries_.at(chunk).entry)) break;
+    for (const auto& [key, entry] : ready_)
+      if (!visit(*entry)) break;
   }
 
-  /// The entries of the stripe's lost chunks that are ready.
-  std::vector<QueueEntry> ready_of(StripeId stripe) const;
+  /// The entries of the stripe's lost chunks that are ready. They stay where they are until the queue changes.
+  std::vector<const QueueEntry*> ready_of(StripeId stripe) const;
 
   std::optional<QueueEntry> take(ChunkId chunk);
   /// Somebody read the lost chunk: it becomes more urgent.
@@ -156,7 +156,7 @@ class RepairQueue {
   void set_spare(StripeId stripe, int32_t spare, TimePoint now);
 
   Slots entries_;
-  std::map<ReadyKey, ChunkId> ready_;
+  std::map<ReadyKey, const QueueEntry*> ready_;  // these lie in entries_
   std::set<std::pair<TimePoint, ChunkId>> delayed_;
   std::set<ChunkId> blocked_;
   std::set<ChunkId> waking_;  ///< blocked entries that are to become ready

@@ -27,6 +27,7 @@ RepairStarter::Turn RepairStarter::take_turn(size_t coming) {
   if (joint && !worth_scheduling(limit, coming)) return turn;
   // Copies: entries leave the queue as they begin.
   std::vector<QueueEntry> candidates;
+  candidates.reserve(std::min(ready, limit));
   queue_.for_each_ready([&](const QueueEntry& entry) {
     candidates.push_back(entry);
     return candidates.size() < limit;
@@ -47,7 +48,8 @@ bool RepairStarter::worth_scheduling(size_t window, size_t coming) const {
   // Chunks that are still being looked up belong into the same schedule.
   if (coming > 0 && queue_.ready() < window) return false;
   const uint64_t ended = runner_.ended() - ended_then_;
-  return queue_.ready() > ready_left_ || ended * kScheduleShare >= runner_.running() ||
+  const bool enough = ended >= options_.effort.patience || runner_.running() == 0;
+  return queue_.ready() > ready_left_ || (enough && ended * kScheduleShare >= runner_.running()) ||
          runtime_.clock.now() >= again_at_;
 }
 
@@ -81,12 +83,12 @@ void RepairStarter::start_jointly(std::vector<QueueEntry> candidates, size_t com
       const bool waits = last && runner_.running() > 0;
       size_t doubted = 0;
       for (QueueEntry& entry : jointly) {
+        if (waits && (now < entry.due + kJointPatience || doubted == kMaxDoubted)) continue;
         if (!queue_.is_ready(entry.chunk)) continue;
         // A repair that the schedule cannot place even on an idle cluster would block those behind it for ever: it is
         // started by itself.
-        const bool doubtful = waits && now >= entry.due + kJointPatience && doubted++ < kMaxDoubted;
-        if (!waits || (doubtful && !window_.could_place(entry.chunk, waiting)))
-          alone.push_back(std::move(entry));
+        doubted += waits;
+        if (!waits || !window_.could_place(entry.chunk, waiting)) alone.push_back(std::move(entry));
       }
     }
     busy |= start_greedily(alone, turn);
@@ -168,8 +170,8 @@ Result<RepairPlan> RepairStarter::plan(const QueueEntry& entry, const PlanWishes
     Result<RepairPlan> plan = planner_.repair(runner_.plan_request(together), *wishes, /*requested=*/false);
     if (plan || plan.error().code() == Code::kLimitExceeded) return plan;
   }
-  for (QueueEntry& other : queue_.ready_of(entry.chunk.stripe))
-    if (other.chunk != entry.chunk && !runner_.runs(other.chunk)) together.push_back(std::move(other));
+  for (const QueueEntry* other : queue_.ready_of(entry.chunk.stripe))
+    if (other->chunk != entry.chunk && !runner_.runs(other->chunk)) together.push_back(*other);
   if (together.size() > 1) {
     Result<RepairPlan> plan =
         planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);

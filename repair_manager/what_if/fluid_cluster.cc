@@ -80,7 +80,7 @@ asio::awaitable<Status> FluidCluster::commit_repair(Context, ChunkId chunk, Serv
   ChunkView& placed = stripe.chunks[chunk.index];
   placed.server = server;
   placed.available = true;
-  const double bytes = static_cast<double>(placed.length) * state_.repairs_each;
+  const double bytes = static_cast<double>(placed.length) * repairs_for(chunk.stripe);
   commits_.push_back({.began = began_[chunk.stripe.value - 1],
                       .at = clock_.now(),
                       .bytes = bytes,
@@ -126,8 +126,8 @@ std::map<ServerId, std::vector<ChunkId>> FluidCluster::missing_chunks() const {
   return missing;
 }
 
-void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived) {
-  const double repairs = state_.repairs_each;
+void FluidCluster::send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived,
+                        double repairs) {
   after(2 * state_.link.hop_latency_seconds * repairs,
         [this, hop = Hop{from, to, 1}, bytes = bytes * repairs, arrived = std::move(arrived)] {
           load(hop);
@@ -176,7 +176,7 @@ void FluidCluster::begin_pipeline(const proto::RepairChunkRequest& request, uint
   const double slices = std::ceil(bytes / slice) + depth - 1;
   const double delay =
       2 * depth * state_.link.hop_latency_seconds + slices * state_.link.slice_overhead_seconds;
-  const double repairs = state_.repairs_each;
+  const double repairs = time_of(StripeId{request.stripe_id()});
   after(delay * repairs, [this, shares = std::move(shares), work = work * repairs, limit, done] {
     network_.start(shares, work, limit, done);
   });
@@ -199,7 +199,10 @@ void FluidCluster::begin_store_and_forward(const proto::RepairChunkRequest& requ
         sent->second();
       }
     };
-    const Done send_up = [this, from, parent, bytes, arrived] { send(from, parent, bytes, arrived); };
+    const double repairs = time_of(StripeId{request.stripe_id()});
+    const Done send_up = [this, from, parent, bytes, arrived, repairs] {
+      send(from, parent, bytes, arrived, repairs);
+    };
     if (node.children().empty()) {
       send_up();
       continue;

@@ -40,6 +40,10 @@ struct FluidState {
   repair_manager::LinkModel link;
   double rack_rate = 0;     ///< bytes/s between a rack and the others, each way; 0: no limit
   double repairs_each = 1;  ///< number of repairs, one after the other, that are simulated as one
+  /// The same by stripe, in place of `repairs_each`; empty: all have that.
+  std::vector<double> repairs_of_stripe;
+  /// Seconds for which a simulated one stands: every repair takes so much less time.
+  double seconds_each = 1;
 
   bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};
@@ -70,11 +74,19 @@ class FluidCluster final : public repair_manager::ClusterView {
   /// Every execute() ends soon, with kCancelled. Nothing may begin from now on.
   void stop();
 
-  /// Sends a chunk from server to server, by their positions.
-  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived);
+  /// Sends a chunk from server to server, by their positions, which takes the time of so many repairs.
+  void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived, double repairs = 1);
 
   const FluidState& state() const { return state_; }
+  /// The repairs for which that of the stripe stands.
+  double repairs_for(StripeId stripe) const {
+    return state_.repairs_of_stripe.empty() ? state_.repairs_each
+                                            : state_.repairs_of_stripe[stripe.value - 1];
+  }
+  /// The repairs whose time that of the stripe takes.
+  double time_of(StripeId stripe) const { return repairs_for(stripe) / state_.seconds_each; }
   const FluidNetwork& network() const { return network_; }
+  FluidNetwork& network() { return network_; }
   const std::vector<Commit>& commits() const { return commits_; }
   std::optional<TimePoint> first_begin() const { return first_begin_; }  ///< nothing: no repair has begun
   /// The chunks that are missing, by the server that had them; key none: no server had them.

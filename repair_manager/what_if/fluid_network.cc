@@ -74,6 +74,7 @@ void FluidNetwork::advance(TimePoint now) {
 
 void FluidNetwork::turn() {
   timer_ = {};
+  ++turns_;
   advance(clock_.now());
   std::vector<std::function<void()>> ended;
   std::erase_if(order_, [&](Slot slot) {
@@ -194,6 +195,22 @@ void FluidNetwork::settle(Flow& flow, double rate) {
   }
 }
 
+/// Gives every open flow the least level of its links as they are now: no link gets more than it can carry, and some
+/// get less than with progressive filling.
+void FluidNetwork::rise_to_limits() {
+  for (const Link link : touched_)
+    if (links_[link].open > 0) links_[link].level = full_at(links_[link]);
+  for (const Slot slot : order_) {
+    Flow& flow = flows_[slot];
+    if (!flow.open) continue;
+    share_visits_ += flow.shares.size();
+    double rate = flow.max_rate;
+    for (const Share& share : flow.shares)
+      rate = std::min(rate, links_[share.link].level);
+    settle(flow, rate);
+  }
+}
+
 void FluidNetwork::fill() {
   const auto pop = [this] {
     std::ranges::pop_heap(full_, std::greater<>());
@@ -201,7 +218,9 @@ void FluidNetwork::fill() {
     full_.pop_back();
     return top;
   };
+  size_t full = 0;
   for (size_t limited = 0;;) {
+    if (full == settings_.most_full_links) return rise_to_limits();
     while (limited < by_limit_.size() && !flows_[by_limit_[limited]].open)
       ++limited;
     if (limited == by_limit_.size()) return;
@@ -222,6 +241,7 @@ void FluidNetwork::fill() {
       continue;
     }
     const Full top = pop();
+    ++full;
     for (const User& user : links_[top.link].users)
       if (flows_[user.flow].open) settle(flows_[user.flow], top.level);
   }

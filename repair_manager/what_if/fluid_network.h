@@ -26,6 +26,8 @@ class FluidNetwork {
   /// Flows that end within `together_seconds` of one another end together: one computation of rates instead of many.
   struct Settings {
     double together_seconds = 100e-6;
+    /// When so many links are full, the flows that still have no rate get what the links' free parts allow at once.
+    size_t most_full_links = std::numeric_limits<size_t>::max();
     /// Measures what seconds_spent() tells; null: nothing is measured. It outlives the network.
     const runtime::Clock* stopwatch = nullptr;
   };
@@ -36,6 +38,12 @@ class FluidNetwork {
   ~FluidNetwork();
   FluidNetwork(const FluidNetwork&) = delete;
   FluidNetwork& operator=(const FluidNetwork&) = delete;
+
+  /// For the turns to come.
+  void set_precision(double together_seconds, size_t most_full_links) {
+    settings_.together_seconds = together_seconds;
+    settings_.most_full_links = most_full_links;
+  }
 
   using Link = uint32_t;
   Link add_link(double bytes_per_second);
@@ -54,6 +62,7 @@ class FluidNetwork {
 
   size_t flows() const { return order_.size(); }
   double seconds_spent() const { return seconds_spent_; }  ///< real time spent on rates
+  uint64_t turns() const { return turns_; }                ///< times at which flows began or ended
   uint64_t share_visits() const { return share_visits_; }  ///< shares of the flows that were filled anew
 
  private:
@@ -74,6 +83,7 @@ class FluidNetwork {
     double used = 0;    // by flows that have their rates
     double weight = 0;  // of the open flows
     uint32_t open = 0;  // their number
+    double level = 0;   // only for rise_to_limits()
     std::vector<User> users;
   };
   struct Full {
@@ -92,11 +102,12 @@ class FluidNetwork {
   double level_of(const Flow& begun) const;
   void open_from(double level);
   void fill();
+  void rise_to_limits();
   void settle(Flow& flow, double rate);
   double full_at(const LinkState& link) const;
 
   runtime::Clock& clock_;
-  const Settings settings_;
+  Settings settings_;
   std::vector<LinkState> links_;
   std::vector<Flow> flows_;
   std::vector<Slot> free_;
@@ -111,7 +122,7 @@ class FluidNetwork {
   TimePoint due_ = TimePoint::max();
   runtime::TimerId timer_{};
   double seconds_spent_ = 0;
-  uint64_t share_visits_ = 0;
+  uint64_t share_visits_ = 0, turns_ = 0;
 };
 
 }  // namespace kintsugi::what_if

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "repair_manager/what_if/approximation.h"
+#include "repair_manager/what_if/bundles.h"
 #include "repair_manager/what_if/random_stripes.h"
 #include "repair_manager/what_if/simulated_loss.h"
 #include "repair_manager/what_if/virtual_world.h"
@@ -16,6 +17,9 @@ namespace {
 
 // After so many stripes that lose more chunks than are left to draw, these few are left out.
 constexpr int kMostMisses = 100;
+// A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter scale
+// of time: the repair manager looks for what it can start every second, and a year of that would take hours.
+constexpr double kMostTime = 16;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
 
@@ -47,6 +51,14 @@ class Question {
       return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
                                     cluster_.policy.name(), cluster_.policy.chunks(), holders));
     return {};
+  }
+
+  SimulatedLoss coarse(const WhatIfKnobs& knobs) {
+    std::vector<uint32_t> bundles;
+    for (size_t phase = 0; phase < knobs.phases.size(); ++phase)
+      bundles.push_back(repairs_in_bundle(knobs.level(phase, Block::kBundle)));
+    return simulate_loss(bundled(state_of(lost_chunks_), bundles), cluster_.policy, options(), kBusiestLinks,
+                         knobs);
   }
 
   Result<Forecast> answer() {
@@ -182,6 +194,7 @@ class Question {
       drawn += losses_of(holders);
     }
     state.repairs_each = lost_chunks_ / drawn;
+    state.seconds_each = std::max(1.0, state.repairs_each / kMostTime);
     return state;
   }
 
@@ -293,6 +306,13 @@ Result<Forecast> forecast_loss(const Cluster& cluster, const Loss& loss) {
   Question question(cluster, loss);
   KINTSUGI_TRY(question.check());
   return question.answer();
+}
+
+Result<SimulatedLoss> simulate_servers_lost(const Cluster& cluster, const Loss& loss,
+                                            const WhatIfKnobs& knobs) {
+  Question question(cluster, loss);
+  KINTSUGI_TRY(question.check());
+  return question.coarse(knobs);
 }
 
 }  // namespace kintsugi::what_if

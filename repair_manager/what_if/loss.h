@@ -24,6 +24,7 @@
 
 #include "common/base/status.h"
 #include "repair_manager/what_if/cluster.h"
+#include "repair_manager/what_if/simulated_loss.h"
 
 namespace kintsugi::what_if {
 
@@ -82,5 +83,9 @@ inline constexpr size_t kBusiestLinks = 10;
 
 /// kInvalidArgument: no such server, the same twice, or none that is alive. kLimitExceeded: too much for an exact answer.
 Result<Forecast> forecast_loss(const Cluster& cluster, const Loss& loss);
+/// The simulation behind an exact forecast, as coarse as the knobs say. kInvalidArgument: as
+/// forecast_loss.
+Result<SimulatedLoss> simulate_servers_lost(const Cluster& cluster, const Loss& loss,
+                                            const WhatIfKnobs& knobs);
 
 }  // namespace kintsugi::what_if

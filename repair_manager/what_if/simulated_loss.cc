@@ -20,17 +20,20 @@ constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class Run {
  public:
-  Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options)
+  Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options,
+      const WhatIfKnobs& knobs)
       : policy_(policy),
-        options_(options),
+        options_(in_simulated_time(options, state.seconds_each)),
+        knobs_(knobs),
         world_(1),
         cluster_(world_.executor(), world_.clock(), std::move(state)),
-        manager_(world_.runtime(), options, cluster_, nullptr),
+        manager_(world_.runtime(), options_, cluster_, nullptr),
         began_(world_.now()) {
     loss_.by_spare.resize(policy.tolerated());
     const auto code = erasure::Code::get(policy);
     for (const StripeView& stripe : cluster_.state().stripes)
       count(stripe, *code);
+    set_phase(0);
   }
 
   SimulatedLoss carry_out(size_t most_links) {
@@ -39,6 +42,9 @@ class Run {
       manager_.server_dead(server, chunks);
     world_.run_until([this] { return all_done() || stands_still(); }, kLongest);
     loss_.failed = manager_.counts().failed;
+    loss_.work.turns = cluster_.network().turns();
+    loss_.work.shares = cluster_.network().share_visits();
+    loss_.work.plans = manager_.counts().done;
     cluster_.stop();
     world_.run(manager_.stop());
     note_times();
@@ -47,11 +53,23 @@ class Run {
   }
 
  private:
+  /// Nothing fails here, however long a repair takes that stands for many.
+  static repair_manager::Options in_simulated_time(repair_manager::Options options, double seconds_each) {
+    options.delay = std::chrono::duration_cast<Duration>(options.delay / seconds_each);
+    options.min_deadline = kLongest;
+    return options;
+  }
+
+  /// Seconds from the declaration of death until then, of those that simulated ones stand for.
+  double seconds_until(TimePoint then) const {
+    return to_seconds(then - began_) * cluster_.state().seconds_each;
+  }
+
   void count(const StripeView& stripe, const erasure::Code& code) {
     std::vector<uint32_t> left;
     double bytes = 0;
     uint32_t lacking = 0;
-    const double each = cluster_.state().repairs_each;
+    const double each = cluster_.repairs_for(stripe.id);
     for (const ChunkView& chunk : stripe.chunks) {
       if (chunk.available || chunk.length == 0) {
         left.push_back(chunk.index);
@@ -70,6 +88,8 @@ class Run {
       return;
     }
     repairable_ += lacking;
+    chunk_bytes_ = bytes / (each * lacking);
+    waiting_ += each * lacking;
     loss_.bytes += bytes;
     loss_.by_spare[spare_of(lacking)].stripes += each;
   }
@@ -80,9 +100,31 @@ class Run {
   bool can_be_whole(StripeId stripe) const { return !std::ranges::binary_search(lost_, stripe); }
 
   bool all_done() {
-    for (; seen_ < cluster_.commits().size(); ++seen_)
-      if (can_be_whole(cluster_.commits()[seen_].stripe)) ++rebuilt_;
+    for (; seen_ < cluster_.commits().size(); ++seen_) {
+      const FluidCluster::Commit& commit = cluster_.commits()[seen_];
+      if (!can_be_whole(commit.stripe)) continue;
+      ++rebuilt_;
+      waiting_ -= cluster_.repairs_for(commit.stripe);
+      bytes_rebuilt_ += commit.bytes;
+    }
+    if (!knobs_.phases.empty() && loss_.bytes > 0) {
+      const size_t phase = knobs_.phase_at(bytes_rebuilt_ / loss_.bytes);
+      if (phase != phase_) set_phase(phase);
+    }
     return rebuilt_ == repairable_;
+  }
+
+  void set_phase(size_t phase) {
+    phase_ = phase;
+    repair_manager::JointEffort effort;
+    if (!knobs_.phases.empty()) {
+      effort = joint_effort(knobs_.level(phase, Block::kMatching));
+      const double chunk_seconds = chunk_bytes_ / options_.link.bytes_per_second;
+      cluster_.network().set_precision(together_seconds(knobs_.level(phase, Block::kRates), chunk_seconds),
+                                       most_full_links(knobs_.level(phase, Block::kFilling)));
+    }
+    effort.looks = &loss_.work.looks;
+    manager_.set_effort(effort);
   }
 
   bool stands_still() const {
@@ -93,10 +135,10 @@ class Run {
   }
 
   void note_times() {
-    if (cluster_.first_begin()) loss_.begins_seconds = to_seconds(*cluster_.first_begin() - began_);
+    if (cluster_.first_begin()) loss_.begins_seconds = seconds_until(*cluster_.first_begin());
     for (const FluidCluster::Commit& commit : cluster_.commits()) {
       if (!can_be_whole(commit.stripe)) continue;
-      const double at = to_seconds(commit.at - began_);
+      const double at = seconds_until(commit.at);
       add_progress(commit);
       if (rebuilt_ == repairable_) loss_.all_seconds = at;
       // Stripes pass all the levels above their own.
@@ -110,22 +152,22 @@ class Run {
       if (done >= 0.5 * loss_.bytes && !loss_.half_seconds) loss_.half_seconds = at;
       if (done >= 0.9 * loss_.bytes && !loss_.most_seconds) loss_.most_seconds = at;
     }
-    loss_.waiting_chunks = cluster_.state().repairs_each * static_cast<double>(repairable_ - rebuilt_);
+    loss_.progress = std::move(progress_);
+    loss_.waiting_chunks = rebuilt_ == repairable_ ? 0 : waiting_;
   }
 
   /// Bytes are rebuilt between a repair's begin and its end, at one rate.
   void add_progress(const FluidCluster::Commit& commit) {
-    const double began = to_seconds(commit.began - began_), ended = to_seconds(commit.at - began_);
+    const double began = seconds_until(commit.began), ended = seconds_until(commit.at);
     for (int i = 1; i <= kProgressParts; ++i)
       progress_.emplace_back(began + (ended - began) * i / kProgressParts, commit.bytes / kProgressParts);
   }
 
   void note_links(size_t most) {
-    const double seconds =
-        loss_.all_seconds.value_or(to_seconds(world_.now() - began_)) - loss_.begins_seconds;
+    const double seconds = loss_.all_seconds.value_or(seconds_until(world_.now())) - loss_.begins_seconds;
     const FluidNetwork& network = cluster_.network();
     for (uint32_t link = 0; link < network.links(); ++link) {
-      const double bytes = network.carried(link);
+      const double bytes = network.carried(link) * cluster_.state().seconds_each;
       if (bytes > 0) loss_.busiest.push_back({link, bytes, bytes / (network.capacity(link) * seconds)});
     }
     std::ranges::stable_sort(loss_.busiest, std::greater<>(), &LinkUse::busy);
@@ -135,12 +177,17 @@ class Run {
 
   const erasure::Policy policy_;
   const repair_manager::Options options_;
+  const WhatIfKnobs knobs_;
   VirtualWorld world_;
   FluidCluster cluster_;
   RepairManager manager_;
   const TimePoint began_;
-  std::vector<StripeId> lost_;                       // ascending: stripes whose data is lost
-  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;   // chunks of the state
+  std::vector<StripeId> lost_;                      // ascending: stripes whose data is lost
+  size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;  // chunks of the state
+  double waiting_ = 0;        // repairs for which those of repairable_ stand that are not rebuilt_
+  double chunk_bytes_ = 0;    // of a chunk that can be rebuilt
+  double bytes_rebuilt_ = 0;  // by all repairs for which those of rebuilt_ stand
+  size_t phase_ = 0;
   std::vector<std::pair<double, double>> progress_;  // seconds, and bytes that were rebuilt then
   SimulatedLoss loss_;
 };
@@ -148,8 +195,9 @@ class Run {
 }  // namespace
 
 SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
-                            const repair_manager::Options& options, size_t most_links) {
-  return Run(std::move(state), policy, options).carry_out(most_links);
+                            const repair_manager::Options& options, size_t most_links,
+                            const WhatIfKnobs& knobs) {
+  return Run(std::move(state), policy, options, knobs).carry_out(most_links);
 }
 
 }  // namespace kintsugi::what_if

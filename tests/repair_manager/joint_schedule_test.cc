@@ -18,6 +18,15 @@ bool anywhere(size_t, uint32_t) {
   return true;
 }
 
+std::vector<JointChoice> schedule_of(const std::vector<JointServer>& servers,
+                                     const std::vector<JointRepair>& repairs, const JointLimits& limits,
+                                     const std::function<bool(size_t, uint32_t)>& may_receive) {
+  std::vector<const JointRepair*> pointers;
+  for (const JointRepair& repair : repairs)
+    pointers.push_back(&repair);
+  return schedule_jointly(servers, pointers, limits, may_receive);
+}
+
 /// RS(12,4) on random servers; server 0 is the dead one and takes no part.
 std::vector<JointRepair> random_repairs(size_t count, uint32_t servers, simulation::SimRandom& random) {
   std::vector<JointRepair> repairs;
@@ -68,7 +77,7 @@ TEST(JointSchedule, HelpersAreAsDisjointAsTheHoldersAllow) {
   // Taken one after the other, the first could take what the second needs.
   const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2, 3, 4, 5}, .needed = 3},
                                          {.candidates = {0, 1, 2}, .needed = 3}};
-  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto choices = schedule_of(servers, repairs, kLimits, anywhere);
   ASSERT_EQ(choices.size(), 2u);
   const Loads loads = loads_of(choices, repairs, servers.size());
   EXPECT_EQ(std::ranges::max(loads.up), kChunkParts);
@@ -80,7 +89,7 @@ TEST(JointSchedule, HolderHelpsWithHalfAChunkWhereAWholeOneWouldBeTooMuch) {
   for (size_t i = 2; i < servers.size(); ++i)
     servers[i].can_help = false;
   const std::vector<JointRepair> repairs(3, {.candidates = {0, 1}, .needed = 1});
-  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto choices = schedule_of(servers, repairs, kLimits, anywhere);
   ASSERT_EQ(choices.size(), 3u);
   const Loads loads = loads_of(choices, repairs, servers.size());
   EXPECT_EQ(loads.up[0], loads.up[1]);
@@ -89,7 +98,7 @@ TEST(JointSchedule, HolderHelpsWithHalfAChunkWhereAWholeOneWouldBeTooMuch) {
 
   JointLimits costly = kLimits;
   costly.split_cost = 1.4;
-  for (const JointChoice& choice : schedule_jointly(servers, repairs, costly, anywhere))
+  for (const JointChoice& choice : schedule_of(servers, repairs, costly, anywhere))
     EXPECT_EQ(choice.chains.size(), 1u) << "3 halves of a chunk would take longer than 2 chunks";
 }
 
@@ -97,7 +106,7 @@ TEST(JointSchedule, EveryLinkCarriesAboutTheSame) {
   simulation::SimRandom random(7);
   const std::vector<JointServer> servers(82);
   const std::vector<JointRepair> repairs = random_repairs(100, 82, random);
-  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto choices = schedule_of(servers, repairs, kLimits, anywhere);
   EXPECT_EQ(choices.size(), 100u) << "all of them fit below the highest level";
   const Loads loads = loads_of(choices, repairs, servers.size());
   // 1200 chunks over 82 links: 14.6 each.
@@ -109,7 +118,7 @@ TEST(JointSchedule, WhileMoreWaitLinksAreFilledToALevelThatWholeRepairsFillAndNo
   simulation::SimRandom random(8);
   const std::vector<JointServer> servers(82);
   const std::vector<JointRepair> repairs = random_repairs(1000, 82, random);
-  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto choices = schedule_of(servers, repairs, kLimits, anywhere);
   const Loads loads = loads_of(choices, repairs, servers.size());
   // 82 repairs of 12 chunks; 8 a link are 54.7 repairs, which would leave more of it empty.
   const uint32_t level = 12 * kChunkParts;
@@ -127,7 +136,7 @@ TEST(JointSchedule, InASmallClusterDownlinksAreFilledAsEvenlyAsUplinks) {
   const auto holds_none = [&](size_t repair, uint32_t server) {
     return std::ranges::find(repairs[repair].candidates, server) == repairs[repair].candidates.end();
   };
-  const auto choices = schedule_jointly(servers, repairs, kLimits, holds_none);
+  const auto choices = schedule_of(servers, repairs, kLimits, holds_none);
   const Loads loads = loads_of(choices, repairs, servers.size());
   EXPECT_EQ(choices.size(), 15u);
   EXPECT_EQ(std::ranges::max(loads.up), 9 * kChunkParts);
@@ -140,7 +149,7 @@ TEST(JointSchedule, WhatRunsAlreadyCounts) {
     servers[busy].helping = servers[busy].receiving = 5 * kChunkParts;
   const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2, 3, 4}, .needed = 2}};
   const auto no_helper = [](size_t, uint32_t server) { return server < 3 || server == 5; };
-  const auto choices = schedule_jointly(servers, repairs, kLimits, no_helper);
+  const auto choices = schedule_of(servers, repairs, kLimits, no_helper);
   ASSERT_EQ(choices.size(), 1u);
   ASSERT_EQ(choices[0].chains.size(), 1u);
   EXPECT_EQ(std::set(choices[0].chains[0].helpers.begin(), choices[0].chains[0].helpers.end()),
@@ -154,7 +163,7 @@ TEST(JointSchedule, SlowLinksCarryLess) {
   for (size_t i = 0; i < 10; ++i)
     servers[i].rate = 0.25;
   const std::vector<JointRepair> repairs = random_repairs(200, 40, random);
-  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto choices = schedule_of(servers, repairs, kLimits, anywhere);
   ASSERT_GT(choices.size(), 5u);
   const Loads loads = loads_of(choices, repairs, servers.size());
   for (size_t i = 0; i < 10; ++i)
@@ -168,7 +177,7 @@ TEST(JointSchedule, DeadServersTakeNoPart) {
   const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2}, .needed = 2},
                                          {.candidates = {0, 1}, .needed = 2}};
   const auto forbidden = [](size_t, uint32_t server) { return server > 2; };
-  const auto choices = schedule_jointly(servers, repairs, kLimits, forbidden);
+  const auto choices = schedule_of(servers, repairs, kLimits, forbidden);
   ASSERT_EQ(choices.size(), 1u) << "the second one has too few helpers";
   EXPECT_EQ(choices[0].repair, 0u);
   EXPECT_TRUE(choices[0].destination == 3 || choices[0].destination == 4);
@@ -177,17 +186,17 @@ TEST(JointSchedule, DeadServersTakeNoPart) {
 TEST(JointSchedule, WithoutADestinationNothingBegins) {
   const std::vector<JointServer> servers(4);
   const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2}, .needed = 2}};
-  EXPECT_TRUE(schedule_jointly(servers, repairs, kLimits, [](size_t, uint32_t) { return false; }).empty());
-  EXPECT_TRUE(schedule_jointly({}, repairs, kLimits, anywhere).empty());
-  EXPECT_TRUE(schedule_jointly(servers, {}, kLimits, anywhere).empty());
+  EXPECT_TRUE(schedule_of(servers, repairs, kLimits, [](size_t, uint32_t) { return false; }).empty());
+  EXPECT_TRUE(schedule_of({}, repairs, kLimits, anywhere).empty());
+  EXPECT_TRUE(schedule_of(servers, {}, kLimits, anywhere).empty());
 }
 
 TEST(JointSchedule, TheSameInputGivesTheSameSchedule) {
   simulation::SimRandom random(10);
   const std::vector<JointServer> servers(30);
   const std::vector<JointRepair> repairs = random_repairs(50, 30, random);
-  const auto a = schedule_jointly(servers, repairs, kLimits, anywhere);
-  const auto b = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto a = schedule_of(servers, repairs, kLimits, anywhere);
+  const auto b = schedule_of(servers, repairs, kLimits, anywhere);
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     ASSERT_EQ(a[i].chains.size(), b[i].chains.size());

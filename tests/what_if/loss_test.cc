@@ -187,6 +187,39 @@ TEST(Loss, OfAVeryLargeClusterIsAnsweredByTheClosedForm) {
   EXPECT_NEAR(*forecast->half_seconds - forecast->begins_seconds, 1.172, 0.1 * 2.582);
 }
 
+TEST(Loss, OfWeeksOfRepairsIsAnsweredInProportionToOneOfHours) {
+  const auto answer = [](uint64_t chunks) {
+    const auto forecast =
+        forecast_loss(cluster_of(20, "rs-8-4-1024k", 0, chunks), {.servers = {0}, .budget = 0.05});
+    EXPECT_TRUE(forecast) << forecast.error();
+    return forecast ? *forecast : Forecast{};
+  };
+  const Forecast hours = answer(60'000), weeks = answer(60'000'000);
+  EXPECT_EQ(weeks.method, Method::kSampled);
+  EXPECT_LE(weeks.simulated, kMostSimulated);
+  EXPECT_NEAR(weeks.begins_seconds, hours.begins_seconds, 1);
+  EXPECT_NEAR(repair_seconds(weeks) / repair_seconds(hours), 1000, 50);
+  EXPECT_NEAR(weeks.bytes / hours.bytes, 1000, 1e-6);
+  EXPECT_NEAR(weeks.busiest.front().bytes / hours.busiest.front().bytes, 1000, 50);
+  EXPECT_NEAR(weeks.busiest.front().busy, hours.busiest.front().busy, 0.05);
+  ASSERT_EQ(weeks.endangered.size(), 1U);
+  EXPECT_NEAR(*weeks.endangered.front().until_seconds, *weeks.all_seconds, 1);
+}
+
+TEST(Loss, OfAHundredMillionChunksIsAnsweredFromABoundedSampleOrRefused) {
+  const Cluster cluster = cluster_of(13, "rs-8-4-1024k", 0, 92'307'692);
+  for (const double budget : {0.0, 0.001, 0.01, 0.05}) {
+    const auto forecast = forecast_loss(cluster, {.servers = {0}, .budget = budget});
+    if (forecast) {
+      EXPECT_LE(forecast->simulated, 20'000U) << budget;
+      EXPECT_NEAR(forecast->repairs_each * static_cast<double>(forecast->simulated), forecast->chunks, 1);
+      EXPECT_GT(repair_seconds(*forecast), 8 * forecast->bytes / (12 * kRate)) << "what links can carry";
+    } else {
+      EXPECT_EQ(forecast.error().code(), Code::kLimitExceeded) << budget;
+    }
+  }
+}
+
 TEST(Loss, SmallLossesAreSimulatedAsTheyAre) {
   const auto forecast =
       forecast_loss(cluster_of(50, "rs-6-3-1024k", 0, 100), {.servers = {0}, .budget = 0.05});
