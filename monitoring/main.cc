@@ -9,6 +9,7 @@
 #include "monitoring/analysis.h"
 #include "monitoring/daemon/foresight.h"
 #include "monitoring/daemon/http_pages.h"
+#include "monitoring/daemon/what_if_api.h"
 #include "monitoring/daemon/metrics_recorder.h"
 #include "monitoring/daemon/monitor.h"
 #include "monitoring/judge_command.h"
@@ -60,9 +61,11 @@ class Daemon final : public daemon::Daemon {
         records_(metrics.record),
         monitor_(shell.runtime, completed(options, shell), shell.secret),
         api_(monitor_),
-        recorded_(shell.runtime, monitor_, metrics) {
+        recorded_(shell.runtime, monitor_, metrics),
+        what_if_(shell.runtime, monitor_) {
     add_pages(shell.http, shell.metrics, monitor_, api_);
     add_pages(shell.http, shell.metrics, recorded_, shell.runtime.clock);
+    what_if_.add_page(shell.http);
     sight::add_pages(shell.http, shell.metrics, recorder_);
   }
 
@@ -76,6 +79,7 @@ class Daemon final : public daemon::Daemon {
   }
   asio::awaitable<void> stop() override {
     foresight_.stop();
+    co_await what_if_.stop();
     co_await recorded_.stop();
     co_await monitor_.stop();
   }
@@ -95,6 +99,7 @@ class Daemon final : public daemon::Daemon {
   Monitor monitor_;
   ConsoleApi api_;
   MetricsRecorder recorded_;
+  WhatIfApi what_if_;
 };
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options,

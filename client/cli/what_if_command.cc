@@ -168,21 +168,6 @@ Status finish(const Arguments& a, Question& question) {
   return {};
 }
 
-double low(const Forecast& forecast, double seconds) {
-  const double work = seconds - forecast.begins_seconds;
-  return forecast.begins_seconds + work * (1 - forecast.error) / (1 + what_if::kModelError);
-}
-
-double high(const Forecast& forecast, double seconds) {
-  const double work = seconds - forecast.begins_seconds;
-  return forecast.begins_seconds + work * (1 + forecast.error) * (1 + what_if::kModelError);
-}
-
-std::optional<double> one_failure_until(const Forecast& forecast) {
-  if (forecast.endangered.empty() || forecast.endangered.front().spare > 0) return std::nullopt;
-  return forecast.endangered.front().until_seconds;
-}
-
 /// "15 min 12 s", where time_text() is too coarse: what matters comes on top of a long wait.
 std::string moment_text(double seconds) {
   const auto whole = static_cast<uint64_t>(std::llround(seconds));
@@ -212,7 +197,7 @@ void print_time(std::string_view what, const Forecast& forecast, std::optional<d
     return;
   }
   fmt::print("  {:<16} after {} ({} to {})\n", what, moment_text(*seconds),
-             moment_text(low(forecast, *seconds)), moment_text(high(forecast, *seconds)));
+             moment_text(forecast.earliest(*seconds)), moment_text(forecast.latest(*seconds)));
 }
 
 void print_times(const Forecast& forecast) {
@@ -229,8 +214,8 @@ void print_danger(const Forecast& forecast) {
   if (forecast.lost_stripes > 0)
     fmt::print("  {:.0f} stripes lack too many chunks: their data is lost\n", forecast.lost_stripes);
   const bool in_danger = !forecast.endangered.empty() && forecast.endangered.front().spare == 0;
-  if (const auto until = one_failure_until(forecast)) {
-    fmt::print("  data is one failure from loss until {}\n", moment_text(high(forecast, *until)));
+  if (const auto until = forecast.one_failure_until()) {
+    fmt::print("  data is one failure from loss until {}\n", moment_text(forecast.latest(*until)));
   } else {
     fmt::print("  {}\n", in_danger ? "data is one failure from loss until more servers are there"
                                    : "no stripe is one failure from loss");
@@ -337,9 +322,9 @@ void print_document(const Question& question, const Forecast& forecast) {
               {"half_seconds", time_json(forecast.half_seconds)},
               {"most_seconds", time_json(forecast.most_seconds)},
               {"all_seconds", time_json(all)},
-              {"all_seconds_low", all ? Json(low(forecast, *all)) : Json()},
-              {"all_seconds_high", all ? Json(high(forecast, *all)) : Json()},
-              {"one_failure_until_seconds", time_json(one_failure_until(forecast))},
+              {"all_seconds_low", all ? Json(forecast.earliest(*all)) : Json()},
+              {"all_seconds_high", all ? Json(forecast.latest(*all)) : Json()},
+              {"one_failure_until_seconds", time_json(forecast.one_failure_until())},
               {"endangered", std::move(endangered)},
               {"waiting_chunks", forecast.waiting_chunks},
               {"busiest", busiest_json(forecast)},

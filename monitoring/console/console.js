@@ -3,6 +3,7 @@ import { graph, naturalWidth } from "./graph.js";
 import { history } from "./history.js";
 import { timeline } from "./timeline.js";
 import { unlike } from "./unlike.js";
+import { whatIf, whatIfServers } from "./what_if.js";
 import { bytes, clock, counted, place, rate, seconds } from "./format.js";
 
 const kPoll = 2000, kRowsShown = 12;
@@ -191,6 +192,7 @@ function partTile(part) {
 }
 
 function drawServers({ parts, servers }) {
+  whatIfServers({ servers });
   const racks = new Map();
   for (const server of servers) {
     const rack = server.rack || "";
@@ -389,3 +391,4 @@ setTheme(new URLSearchParams(location.search).get("theme") ?? localStorage.getIt
 poll();
 history();
 unlike();
+whatIf();

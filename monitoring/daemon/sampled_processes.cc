@@ -30,7 +30,13 @@ bool is_loopback(const std::string& host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
 }
 
-std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, bool same_machine) {
+bool is_on(const proto::SightReport& report, const ThisMachine& here) {
+  return !here.id.empty() && report.system().machine() == here.id;
+}
+
+}  // namespace
+
+std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, const ThisMachine& here) {
   auto page = runtime::Endpoint::parse(report.http_address());
   if (!page || page->port == 0) return {};
   // Who listens everywhere is reached where its RPC server is.
@@ -38,11 +44,9 @@ std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, bool 
     const auto address = runtime::Endpoint::parse(report.address());
     page->host = address && !is_wildcard(address->host) ? address->host : "127.0.0.1";
   }
-  if (is_loopback(page->host) && !same_machine) return {};
+  if (is_loopback(page->host) && !is_on(report, here)) return {};
   return *page;
 }
-
-}  // namespace
 
 ThisMachine this_machine() {
   return {.id = runtime::ProcessorClock().machine(), .pid_namespace = sight::pid_namespace()};
@@ -58,15 +62,14 @@ std::vector<recording::Target> sampled_processes(const model::Snapshot& snapshot
     const proto::SightReport& report = view->last();
     // Who has only just begun may not say yet who it is; who has said that it ends may have given its pid to another one.
     if (report.kind().empty() || report.kind() == kNotSampled || report.last()) continue;
-    const bool same_machine = !here.id.empty() && report.system().machine() == here.id;
-    const bool is_local = same_machine && report.pid() != 0 && here.pid_namespace != 0 &&
+    const bool is_local = is_on(report, here) && report.pid() != 0 && here.pid_namespace != 0 &&
                           report.pid_namespace() == here.pid_namespace;
     recording::Target target{.name = view->display(),
                              .process = view->process(),
                              .build_id = hex(report.build_id()),
                              .pid = report.pid(),
                              .is_local = is_local,
-                             .page = page_of(report, same_machine)};
+                             .page = page_of(report, here)};
     // One that cannot be sampled hides nobody: mounts of several machines may have one name.
     if (!target.is_local && !target.page) continue;
     const auto [of_name, first] =

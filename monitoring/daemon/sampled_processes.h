@@ -1,6 +1,7 @@
 /// Which of the processes that report are sampled, and how each is reached from this machine. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct ThisMachine {
 };
 
 ThisMachine this_machine();
+
+/// Where the HTTP pages of a process are reached from here; none: nowhere, as far as it says.
+std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, const ThisMachine& here);
 
 /// Daemons and mounts, one for each name: the one that began last. A process of this machine and pid namespace is
 /// local. The page of a process of another machine is left out when its address is one of its own loopback.

@@ -1,5 +1,6 @@
 #include "repair_manager/daemon/http_pages.h"
 
+#include "repair_manager/daemon/what_if_page.h"
 #include "repair_manager/manager/pages.h"
 
 namespace kintsugi::repair_manager {
@@ -46,6 +47,7 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, RepairDaemon& 
   add_compaction_metrics(metrics, daemon);
   http.handle("/debug/repairs",
               [&daemon](std::string_view) { return http::Response{.body = describe(daemon)}; });
+  add_what_if_page(http, [&daemon] { return daemon.servers(); });
 }
 
 }  // namespace kintsugi::repair_manager

@@ -315,4 +315,17 @@ Result<SimulatedLoss> simulate_servers_lost(const Cluster& cluster, const Loss& 
   return question.coarse(knobs);
 }
 
+double Forecast::earliest(double seconds) const {
+  return begins_seconds + (seconds - begins_seconds) * (1 - error) / (1 + kModelError);
+}
+
+double Forecast::latest(double seconds) const {
+  return begins_seconds + (seconds - begins_seconds) * (1 + error) * (1 + kModelError);
+}
+
+std::optional<double> Forecast::one_failure_until() const {
+  if (endangered.empty() || endangered.front().spare > 0) return std::nullopt;
+  return endangered.front().until_seconds;
+}
+
 }  // namespace kintsugi::what_if

@@ -78,6 +78,12 @@ struct Forecast {
   std::vector<Endangered> endangered;  ///< endangered chunks, those with the fewest spare chunks first
   std::vector<BusyLink> busiest;       ///< the links that carry most, at most kBusiestLinks
   uint64_t simulated = 0;              ///< repairs
+
+  /// The range in which a time of this forecast lies in reality: its error, and kModelError.
+  double earliest(double seconds) const;
+  double latest(double seconds) const;
+  /// Until when some data is one failure from loss. Nothing: none is, or it stays so until more servers are there.
+  std::optional<double> one_failure_until() const;
 };
 inline constexpr size_t kBusiestLinks = 10;
 

@@ -35,11 +35,12 @@ class MetricsHistory : public ProcessCluster {
         "exec 3<>/dev/tcp/" + address + "; printf 'GET %s HTTP/1.0\\r\\n\\r\\n' '" + path + "' >&3; cat <&3";
     return run_command({"/bin/bash", "-c", script}).out;
   }
-  Json api(const std::string& query) const {
-    const std::string answer = page("/api/v1/metrics" + query);
+  Json document(const std::string& path) const {
+    const std::string answer = page(path);
     const size_t body = answer.find("\r\n\r\n");
     return Json::parse(body == std::string::npos ? "" : answer.substr(body), nullptr, false);
   }
+  Json api(const std::string& query) const { return document("/api/v1/metrics" + query); }
   /// How many points of a metric of a daemon there are.
   size_t points(const std::string& daemon, const std::string& metric) const {
     const Json answer = api("?since=3600&step=1&server=" + daemon + "&names=" + metric);
@@ -112,6 +113,26 @@ TEST_F(MetricsHistory, HasEveryDaemonAndGoesOnAcrossDeathsWithANewSegment) {
   EXPECT_EQ(metrics({"--name", "nonsense"}).exit_code, 1);
   EXPECT_EQ(metrics({"--nonsense"}).exit_code, 2);
   EXPECT_THAT(page("/api/v1/metrics?nonsense=1"), HasSubstr(" 400 "));
+}
+
+TEST_F(MetricsHistory, TheConsoleIsToldHowLongTheRepairOfAServerWouldTake) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("file", 9'000'000, 1), "/file"}).exit_code, 0);
+  const auto what_if = [&](const std::string& query) { return document("/api/v1/what-if?" + query); };
+  ASSERT_TRUE(eventually(
+      [&] {
+        const Json answer = what_if("server=chunkserver-2");
+        return answer.is_object() && answer.value("chunks", 0.0) >= 1;
+      },
+      seconds(60)))
+      << what_if("server=chunkserver-2");
+  EXPECT_GT(what_if("server=chunkserver-2").at("all_seconds").get<double>(), 0);
+  EXPECT_THAT(what_if("server=nobody").at("problem").get<std::string>(), HasSubstr("no such server"));
+  EXPECT_THAT(page("/api/v1/what-if?server=a&policy=b"), HasSubstr(" 400 "));
+  EXPECT_THAT(page("/api/v1/what-if?server=a%20b"), HasSubstr(" 400 "));
+  kill9("repair-manager-1");
+  EXPECT_TRUE(eventually([&] { return what_if("server=chunkserver-2").contains("problem"); }, seconds(60)));
+  EXPECT_TRUE(api("").is_object()) << "other pages go on";
 }
 
 TEST_F(MetricsHistory, ADiskWithoutRoomStopsTheRecordingAndNothingElse) {

@@ -1,0 +1,72 @@
+// What the page of a repair manager answers to the question how long repairs would take if a server died now.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "repair_manager/daemon/what_if_page.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Six servers in three racks, each with 100 chunks of a mebibyte, and links of 10 Gbit/s.
+std::vector<proto::ServerState> servers() {
+  std::vector<proto::ServerState> states;
+  for (int i = 1; i <= 6; ++i) {
+    proto::ServerState& state = states.emplace_back();
+    state.set_server_id(static_cast<uint64_t>(i));
+    state.set_name("chunkserver-" + std::to_string(i));
+    state.set_rack("rack-" + std::to_string((i + 1) / 2));
+    state.set_chunks(100);
+    state.set_stored_bytes(100 << 20);
+    state.set_free_bytes(uint64_t{1} << 40);
+    state.set_liveness(proto::ServerState::ALIVE);
+    state.set_up_bytes_per_second(1'250'000'000);
+    state.set_down_bytes_per_second(1'250'000'000);
+  }
+  return states;
+}
+
+Json asked(std::string_view query) {
+  const auto parsed = WhatIfQuery::parse(query);
+  EXPECT_TRUE(parsed) << parsed.error();
+  return parsed ? Json::parse(what_if_document(*parsed, servers()), nullptr, false) : Json();
+}
+
+TEST(WhatIfPage, TellsWhatIsLostWithAServerAndHowLongItsRepairTakes) {
+  const Json answer = asked("server=chunkserver-3&policy=rs-2-1-1024k&delay=0");
+  ASSERT_TRUE(answer.is_object());
+  EXPECT_EQ(answer.at("lost"), "chunkserver-3");
+  EXPECT_EQ(answer.at("chunks"), 100);
+  EXPECT_GT(answer.at("all_seconds"), answer.at("begins_seconds").get<double>());
+  EXPECT_GT(answer.at("all_seconds_high"), answer.at("all_seconds").get<double>());
+  EXPECT_EQ(answer.at("lost_stripes"), 0);
+}
+
+TEST(WhatIfPage, WaitsAsLongAsTheClusterDoesWhileNothingIsInDanger) {
+  const double at_once = asked("server=chunkserver-3&policy=rs-2-2-1024k&delay=0").at("begins_seconds");
+  EXPECT_NEAR(asked("server=chunkserver-3&policy=rs-2-2-1024k&delay=900").at("begins_seconds").get<double>(),
+              at_once + 900, 1);
+}
+
+TEST(WhatIfPage, ARackLosesWhatItsServersHave) {
+  EXPECT_EQ(asked("rack=rack-1&policy=rs-2-1-1024k&delay=0").at("chunks"), 200);
+}
+
+TEST(WhatIfPage, AServerThatIsNotThereIsAProblemAndNoAnswer) {
+  EXPECT_THAT(asked("server=chunkserver-9&policy=rs-2-1-1024k").at("problem").get<std::string>(),
+              testing::HasSubstr("no such server"));
+}
+
+TEST(WhatIfPage, RefusesQuestionsThatAreIncompleteOrWrong) {
+  for (const char* query : {"", "policy=rs-2-1-64k", "server=a", "server=a&rack=b&policy=rs-2-1-64k",
+                            "server=a&policy=nonsense", "server=a&policy=rs-2-1-64k&delay=-1",
+                            "server=a&policy=rs-2-1-64k&delay=x", "server=a&policy=rs-2-1-64k&color=red"}) {
+    const auto parsed = WhatIfQuery::parse(query);
+    ASSERT_FALSE(parsed) << query;
+    EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument) << query;
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::repair_manager
