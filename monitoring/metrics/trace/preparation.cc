@@ -23,6 +23,7 @@ bool constant(std::vector<double> values) {
 
 /// The groups of `columns` that move together, each by the positions of its members.
 std::vector<std::vector<size_t>> groups_of(const Series& series, const std::vector<size_t>& columns) {
+  if (columns.empty()) return {};
   const size_t size = std::min(kDuplicateWindow, std::max<size_t>(series.rows() / 4, 4));
   const Eigen::MatrixXd values = series.values(Eigen::all, columns);
   std::vector<uint32_t> together(pairs_of(columns.size())), seen(together.size());
