@@ -109,6 +109,7 @@ TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
 }
 
 TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
+  std::optional<Status> ended;  // the end of the rig sets it
   LeaseRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
   const uint64_t moves = rig.meta->state().names.settling.moves();
@@ -121,7 +122,6 @@ TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
   proto::CreateSnapshotRequest snapshot;
   snapshot.set_path("/d");
   snapshot.set_name("one");
-  std::optional<Status> ended;
   rig.in_background(rpc::Method::kCreateSnapshot, snapshot, ended);
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(ended);
