@@ -160,7 +160,7 @@ asio::awaitable<Status> FileService::commit_file(Context context, const proto::C
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
-    co_return module.finish(co_await store_.finish_read(module.context()));
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   }
   Transaction transaction(store_.kv);
   std::vector<ChunkId> missing;

@@ -84,6 +84,10 @@ struct PromiseRig : MetaServerRig {
     proto::InodeResponse response;
     ended = co_await call_async(rpc::Method::kSetAttributes, request, response);
   }
+  asio::awaitable<void> commit_in_background(proto::CommitFileRequest request, std::optional<Status>& ended) {
+    proto::CommitFileResponse response;
+    ended = co_await call_async(rpc::Method::kCommitFile, request, response);
+  }
   asio::awaitable<void> get_in_background(proto::GetInodeRequest request, std::optional<Status>& ended) {
     proto::InodeResponse response;
     ended = co_await call_async(rpc::Method::kGetInode, request, response);
@@ -341,6 +345,27 @@ TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
   }
   ASSERT_TRUE(leased);
   KINTSUGI_EXPECT_OK(*leased);
+}
+
+TEST(Promises, AFileThatIsPutOnceMoreWaitsForWhoHasNotHeardOfTheFirstTime) {
+  PromiseRig rig;
+  rig.look(kReader, "g");
+  const auto allocated = rig.allocate("/g");
+  ASSERT_TRUE(allocated) << allocated.error();
+  const proto::CommitFileRequest request =
+      rig.commit_request("/g", allocated->upload_id(), {rig.write(*allocated, 300'000)});
+  std::optional<Status> first;
+  asio::co_spawn(rig.client_node.runtime().executor, rig.commit_in_background(request, first),
+                 asio::detached);
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(first)
+      << "the reader believes that there is no such name, and has not heard: this shows nothing";
+  // The connection broke, and the client sends it once more.
+  const Duration waited = rig.took([&] { return rig.status_of(rig.commit(request)); });
+  EXPECT_GT(waited, Promises::kHolds - 400ms) << "the reader still believes that there is no such name";
+  EXPECT_LE(waited, Promises::kHolds);
+  rig.simulation.run_for(100ms);
+  KINTSUGI_EXPECT_OK(first.value_or(Status{Code::kDeadlineExceeded, "it has not ended"}));
 }
 
 TEST(Promises, ALaterChangeWaitsAsLongForASessionThatCannotBeTold) {
