@@ -129,5 +129,19 @@ TEST(HeldInodes, WhatACallBringsWhileAllAreToldInPagesIsNews) {
   EXPECT_EQ(request.hold(0), kInode + 1);
 }
 
+TEST(HeldInodes, OneThatIsClosedAndOpenedAgainWhileAllAreToldInPagesIsNews) {
+  HeldInodes held;
+  held.hold(kInode);
+  EXPECT_EQ(held.begin_to_tell_all(), std::deque<uint64_t>{kInode});
+  held.release(kInode);
+  // Here goes the page that would have named it.
+  held.hold(kInode);
+  held.told_all();
+  proto::KeepSessionRequest request;
+  held.add_news(request, kMany);
+  ASSERT_EQ(request.hold_size(), 1);
+  EXPECT_EQ(request.hold(0), kInode);
+}
+
 }  // namespace
 }  // namespace kintsugi::client

@@ -6,7 +6,8 @@ namespace kintsugi::client {
 
 void HeldInodes::hold(uint64_t inode) {
   if (holds_[inode]++ > 0) return;
-  if (news_released_.erase(inode) == 0) news_held_.insert(inode);
+  // The page that would have named it may have left it out, as it was released then.
+  if (news_released_.erase(inode) == 0 || telling_all_) news_held_.insert(inode);
 }
 
 void HeldInodes::held(uint64_t inode) {
