@@ -96,5 +96,32 @@ TEST(DataSeamsInACluster, AMountWhoseClockIsAheadSeesWhatOthersWroteAfterItChang
   KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
 }
 
+TEST(DataSeamsInACluster, AModeThatWasSetUnderALeaseIsTakenThoughTheFileWasClosedAtOnce) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  const auto made = cluster.run(
+      files->names().make({}, making(kRoot, "f", proto::Attributes::FILE, files->session().id())));
+  ASSERT_TRUE(made) << made.error();
+  auto handle = files->open(*made, true);
+  KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
+  KINTSUGI_ASSERT_OK(cluster.run(handle->sync({})));
+  proto::SetAttributesRequest mode;
+  mode.set_inode(made->inode());
+  mode.set_mode(0600);
+  ASSERT_TRUE(files->session().has_lease(made->inode()));
+  ASSERT_TRUE(files->set_attributes(mode)) << "it was no change under the lease: this shows nothing";
+  // Nothing is left to be written out, so that the close gives the lease back; and the session has something to say just then.
+  KINTSUGI_ASSERT_OK(cluster.run(handle->close({})));
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  cluster.run_for(5s);
+  const auto seen = cluster.run(cluster.client_program(1).client().stat("/f"));
+  ASSERT_TRUE(seen) << seen.error();
+  EXPECT_EQ(seen->mode(), 0600u) << "the change came after the lease had been given back, and was refused";
+  EXPECT_FALSE(files->session().has_lease(made->inode()));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

@@ -71,7 +71,13 @@ void FilesShared::relieve() {
 }
 
 void FilesShared::forget(uint64_t inode) {
-  if (session.has_lease(inode)) session.leases().give_back(inode);
+  // Attributes that were changed under the lease are refused without it, so they go ahead of its return. Those of an inode that the
+  // metaserver has not heard of come under the lease of its directory.
+  const bool attributes_first = unsent.has_attributes_of(inode) && !session.leases().is_unknown(inode);
+  if (session.has_lease(inode) && attributes_first)
+    leases.end_leases({inode});
+  else if (session.has_lease(inode))
+    session.leases().give_back(inode);
   leases.forget(inode);
   files.erase(inode);
 }

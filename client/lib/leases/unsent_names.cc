@@ -26,6 +26,13 @@ UnsentNames::UnsentNames(Resources& resources, Session& session, RepeatedCalls& 
     ++changes_of_[log_.at(i).inode()];
 }
 
+bool UnsentNames::has_attributes_of(uint64_t inode) const {
+  if (!changes_of_.contains(inode)) return false;
+  for (size_t i = 0; i < log_.size(); ++i)
+    if (log_.at(i).inode() == inode && log_.at(i).has_attributes()) return true;
+  return false;
+}
+
 bool UnsentNames::append(proto::NameChange change) {
   const uint64_t inode = change.inode();
   if (!log_.append(std::move(change))) {

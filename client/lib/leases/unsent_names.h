@@ -41,6 +41,8 @@ class UnsentNames {
   const NameLog& log() const { return log_; }
   bool pending() const { return !log_.empty(); }
   bool is_little() const { return log_.size() <= kAlong; }
+  /// Attributes of the inode were changed, and the metaserver does not know it yet.
+  bool has_attributes_of(uint64_t inode) const;
   /// A call is under way. Without one the metaserver may still have been sent what is pending, by a call that had no answer.
   bool is_sending() const { return sending_; }
   /// The process is ending: nothing more should be answered here.
