@@ -90,6 +90,29 @@ TEST(WriteLeases, ALossThatCrossesTheWordOfTheReturnIsNoNews) {
   EXPECT_FALSE(leases.has(kInode + 1));
 }
 
+TEST(WriteLeases, OneThatWasLostIsToldUntilItIsGivenBackAndNotHadBefore) {
+  WriteLeases leases;
+  leases.took_over(kInode);
+  google::protobuf::RepeatedField<uint64_t> lost;
+  lost.Add(kInode);
+  EXPECT_EQ(leases.lost(lost), std::vector<uint64_t>{kInode});
+  EXPECT_FALSE(leases.has(kInode));
+  EXPECT_FALSE(leases.may_want(kInode));
+  EXPECT_TRUE(leases.lost(lost).empty()) << "the metaserver says so until it is given back: that is no news";
+  EXPECT_EQ(leases.all(), std::deque<uint64_t>{kInode}) << "one that starts anew has to know, too";
+  EXPECT_TRUE(leases.is_to_be_told(kInode));
+  {
+    const WriteLeases::Asking asking(leases);
+    leases.granted(kInode);
+    EXPECT_FALSE(leases.has(kInode)) << "that is the lease which was lost";
+  }
+  leases.give_back(kInode);
+  EXPECT_FALSE(leases.is_to_be_told(kInode));
+  EXPECT_EQ(leases.some_given_back(kMany), std::set<uint64_t>{kInode});
+  leases.told_given_back();
+  EXPECT_TRUE(leases.may_want(kInode));
+}
+
 TEST(WriteLeases, OfInodesThatTheMetaserverHasNotHeardOfAreNotTold) {
   WriteLeases leases;
   leases.made(kInode);

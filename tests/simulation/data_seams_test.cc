@@ -1,4 +1,8 @@
 // Where leases, snapshots and clocks meet, on a whole cluster.
+#include <optional>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <gtest/gtest.h>
 
 #include "client/lib/files/open_files.h"
@@ -121,6 +125,56 @@ TEST(DataSeamsInACluster, AModeThatWasSetUnderALeaseIsTakenThoughTheFileWasClose
   EXPECT_EQ(seen->mode(), 0600u) << "the change came after the lease had been given back, and was refused";
   EXPECT_FALSE(files->session().has_lease(made->inode()));
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
+asio::awaitable<void> sync_file(client::OpenHandle& handle, std::optional<Status>& outcome) {
+  outcome = co_await handle.sync({});
+}
+
+/// What another client wrote to the file after the first one had lost its lease, and what is there when that can be reached again.
+void write_after_a_loss(Duration silence) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20});
+  auto others = cluster.client_program(1).client().open_files({.dirty_bytes = 4 << 20});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
+  const auto made = cluster.run(
+      files->names().make({}, making(kRoot, "f", proto::Attributes::FILE, files->session().id())));
+  ASSERT_TRUE(made) << made.error();
+  auto handle = files->open(*made, true);
+  KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
+  ASSERT_TRUE(files->session().has_lease(made->inode()));
+  cluster.network().cut(SimulatedCluster::client_name(0), "metaserver");
+  const TimePoint began = cluster.simulation().now();
+  std::optional<Status> synced;
+  asio::co_spawn(cluster.simulation().executor(), sync_file(*handle, synced), asio::detached);
+  auto other = cluster.run(others->open({}, made->inode(), true));
+  ASSERT_TRUE(other) << other.error();
+  const std::vector<std::byte> newer(1000, std::byte{9});
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->file().write({}, 0, newer, false)));
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->sync({})));
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->close({})));
+  cluster.run_for(began + silence - cluster.simulation().now());
+  cluster.network().mend(SimulatedCluster::client_name(0), "metaserver");
+  ASSERT_TRUE(cluster.simulation().run_until([&] { return synced.has_value(); }, 1min));
+  EXPECT_EQ(synced->code(), Code::kLeaseLost) << *synced;
+  cluster.run_for(40s);
+  const auto found = cluster.get("/f");
+  ASSERT_TRUE(found) << found.error();
+  EXPECT_EQ(*found, newer)
+      << "what was refused has come all the same, over what another client wrote after it";
+  KINTSUGI_EXPECT_OK(cluster.run(handle->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
+}
+
+TEST(DataSeamsInACluster, AWriteThatWasUnderWayWhenItsLeaseWasLostNeverComesLater) {
+  for (Duration silence = 31s; silence < 70s; silence += 700ms) {
+    SCOPED_TRACE(fmt::format("silent for {} ms", silence / 1ms));
+    write_after_a_loss(silence);
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace

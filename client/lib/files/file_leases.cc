@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kTryAgain = 200ms;
 
 constexpr sight::Site kGiveBack{"client.give_back_leases", {"inodes"}};
+constexpr sight::Site kGiveBackLost{"client.give_back_lost_lease"};
 
 }  // namespace
 
@@ -73,10 +74,26 @@ void FileLeases::lost(const std::vector<uint64_t>& inodes) {
   for (const uint64_t inode : inodes) {
     shared_.names.forget(inode);
     const auto state = file(inode);
-    if (!state) continue;
-    state->lease_lost();
-    if (state->is_clean() && !state->is_open()) shared_.files.erase(inode);
+    if (state) state->lease_lost();
+    if (state && state->is_sending()) {
+      shared_.tasks.spawn(give_back_lost(state));
+      continue;
+    }
+    shared_.session.leases().give_back(inode);
+    if (state && state->is_clean() && !state->is_open()) shared_.files.erase(inode);
   }
+}
+
+asio::awaitable<void> FileLeases::give_back_lost(std::shared_ptr<OpenFileState> state) {
+  sight::Task task(shared_.context(), kGiveBackLost);
+  WriteLeases& leases = shared_.session.leases();
+  // What was sent under the lease is refused until the metaserver is told that this client knows of the loss. After that it would come
+  // over what others wrote; and what is written from now on would be refused before.
+  co_await state->stop_sending(task.context());
+  if (leases.is_lost(state->inode())) leases.give_back(state->inode());
+  const Status told = task.finish(co_await shared_.session.tell(task.context()));
+  if (!told.ok()) log::debug("a lost lease is given back later: {}", told.to_string());
+  state->go_on_sending();
 }
 
 // ---- leases that are wanted

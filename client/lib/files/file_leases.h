@@ -42,6 +42,8 @@ class FileLeases : public LeaseUser {
   /// Writes out these inodes, whose leases have ended here, and gives the leases back. The values are the numbers of
   /// these ends (WriteLeases::end()).
   asio::awaitable<void> give_back(std::map<uint64_t, uint64_t> inodes);
+  /// The same of one that was lost while something of its file was under way.
+  asio::awaitable<void> give_back_lost(std::shared_ptr<OpenFileState> state);
   asio::awaitable<void> ask_for(uint64_t inode);
 
   FilesShared& shared_;

@@ -51,6 +51,11 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   void lies(const proto::OpenReadResponse& where) { reader_.learn(where, attributes_.size()); }
   void discard(Status why) { write_back_.discard(std::move(why)); }
   void lease_lost() { write_back_.lease_lost(); }
+  /// Bytes, or an operation on the whole file, may be under way to the metaserver.
+  bool is_sending() const { return is_being_written_out() || turns_.is_exclusive(); }
+  /// Waits until nothing is. Nothing more is begun then before go_on_sending(), which follows.
+  asio::awaitable<void> stop_sending(Context context) { return changes_.begin_exclusive(context); }
+  void go_on_sending() { changes_.end_exclusive(); }
   void is_gone(const Status& why) { write_back_.is_gone(why); }
 
   // ---- attributes that are changed without a call, under a lease

@@ -29,9 +29,11 @@ class WholeFileChanges {
   /// A call is under way that changes attributes and is not exclusive.
   bool under_way() const { return under_way_ > 0; }
 
- private:
+  /// Waits until nothing of the file is under way. Nothing is begun then before end_exclusive(), which follows.
   asio::awaitable<void> begin_exclusive(Context context);
   void end_exclusive();
+
+ private:
   asio::awaitable<Result<proto::Attributes>> set_beside_writes(Context context,
                                                                proto::SetAttributesRequest request);
   asio::awaitable<Status> set_exclusively(Context context, proto::SetAttributesRequest& request,

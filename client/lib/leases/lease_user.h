@@ -17,7 +17,8 @@ class LeaseUser {
   /// Somebody else wants to see these inodes: their leases are to end, as by end_leases(). It may be told again until
   /// they have.
   virtual void recalled(const std::vector<uint64_t>& inodes) = 0;
-  /// The leases of these inodes were lost: what was kept back of them must be given up.
+  /// The leases of these inodes were lost: what was kept back of them must be given up. They are to be given back once nothing of it
+  /// is under way (WriteLeases::lost).
   virtual void lost(const std::vector<uint64_t>& inodes) = 0;
 
   // ---- LeasedNames and LeasedLocks ask

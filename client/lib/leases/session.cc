@@ -75,7 +75,7 @@ void Session::take(bool asked_locks, const proto::KeepSessionResponse& response)
 void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
   const std::vector<uint64_t> news = leases_.lost(inodes);
   if (news.empty()) return;
-  if (has_user_) user_.lost(news);
+  if (has_user_) return user_.lost(news);
   for (const uint64_t inode : news)
     leases_.give_back(inode);
 }

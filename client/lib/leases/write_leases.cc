@@ -8,7 +8,7 @@ bool WriteLeases::has_or_ends(uint64_t inode) const {
 }
 
 void WriteLeases::granted(uint64_t inode) {
-  if (ended_early_.contains(inode)) return;
+  if (ended_early_.contains(inode) || is_lost(inode)) return;
   leases_.insert(inode);
   news_given_back_.erase(inode);
 }
@@ -34,6 +34,7 @@ void WriteLeases::end_is_over(uint64_t inode, uint64_t number) {
 void WriteLeases::give_back(uint64_t inode) {
   leases_.erase(inode);
   ending_.erase(inode);
+  lost_.erase(inode);
   news_given_back_.insert(inode);
 }
 
@@ -42,6 +43,7 @@ std::vector<uint64_t> WriteLeases::lost(const google::protobuf::RepeatedField<ui
   for (const uint64_t inode : inodes) {
     // The word that it was given up may be on its way.
     if (news_given_back_.contains(inode) || giving_back_.contains(inode)) continue;
+    if (!lost_.insert(inode).second) continue;
     leases_.erase(inode);
     news.push_back(inode);
   }
@@ -60,6 +62,9 @@ std::deque<uint64_t> WriteLeases::all() const {
   std::deque<uint64_t> all(leases_.begin(), leases_.end());
   for (const auto& [inode, ending] : ending_)
     all.push_back(inode);
+  // A metaserver that starts anew has to refuse what was sent under them, too.
+  for (const uint64_t inode : lost_)
+    if (!ending_.contains(inode)) all.push_back(inode);
   return all;
 }
 

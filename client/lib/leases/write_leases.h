@@ -25,7 +25,9 @@ class WriteLeases {
 
   // ---- how one comes
   /// One may be asked for: none is on its way back.
-  bool may_want(uint64_t inode) const { return !giving_back_.contains(inode) && !ending_.contains(inode); }
+  bool may_want(uint64_t inode) const {
+    return !giving_back_.contains(inode) && !ending_.contains(inode) && !is_lost(inode);
+  }
   /// While calls are under way that may bring a lease, recalls may come before their answers, and give_back() may overtake them.
   class Asking {
    public:
@@ -56,8 +58,11 @@ class WriteLeases {
   void end_is_over(uint64_t inode, uint64_t number);
   /// The metaserver hears of it with the session's next word.
   void give_back(uint64_t inode);
-  /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows.
+  /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows once nothing that was sent
+  /// under them can arrive any more, since the metaserver refuses that as long as it is not told.
   std::vector<uint64_t> lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
+  /// It was lost, and is still to be given back.
+  bool is_lost(uint64_t inode) const { return lost_.contains(inode); }
 
   // ---- what is told (Session)
   bool has_news() const { return !news_given_back_.empty(); }
@@ -70,7 +75,8 @@ class WriteLeases {
   std::deque<uint64_t> all() const;
   /// It still should: the lease may have been given back since all().
   bool is_to_be_told(uint64_t inode) const {
-    return (leases_.contains(inode) || ending_.contains(inode)) && !unknown_.contains(inode);
+    return (leases_.contains(inode) || ending_.contains(inode) || is_lost(inode)) &&
+           !unknown_.contains(inode);
   }
 
  private:
@@ -81,6 +87,7 @@ class WriteLeases {
   };
   std::map<uint64_t, Ending> ending_;  ///< leases that are given back soon
   uint64_t last_end_ = 0;
+  std::set<uint64_t> lost_;     ///< leases that were lost and are not given back yet
   std::set<uint64_t> unknown_;  ///< leases of inodes that the metaserver has not heard of
   size_t asking_ = 0;
   std::set<uint64_t> ended_early_;      ///< recalled or given back while `asking_`
