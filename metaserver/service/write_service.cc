@@ -1,5 +1,8 @@
 #include "metaserver/service/write_service.h"
 
+#include <algorithm>
+#include <set>
+
 #include "metaserver/namespace/change_time.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/schema/inline_data.h"
@@ -15,6 +18,13 @@ constexpr sight::Site kCopyExtents{"metaserver.copy_extents", {"bytes"}};
 /// The file is gone, or was given to others: what is written to other files by the same call is not concerned.
 bool concerns_one_file(Code code) {
   return code == Code::kStale || code == Code::kLeaseLost;
+}
+
+/// A transaction changes the extents of a file once only (ExtentWriter).
+bool names_each_file_once(const proto::WriteExtentsRequest& request) {
+  std::set<uint64_t> inodes{request.inode()};
+  return std::ranges::all_of(
+      request.more(), [&](const proto::FileExtents& file) { return inodes.insert(file.inode()).second; });
 }
 
 }  // namespace
@@ -199,6 +209,8 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
   Status written;
   if (request.has_names() && request.names().session() != request.change().session())
     written = {Code::kInvalidArgument, "the names are another client's"};
+  if (written.ok() && !names_each_file_once(request))
+    written = {Code::kInvalidArgument, "a file is named twice"};
   if (written.ok() && request.has_names())
     written = names_service_.write_along(transaction, request.names(), *response.mutable_names(), granted,
                                          effects.freed);

@@ -127,6 +127,20 @@ TEST(InlineData, OfSeveralFilesComesInOneCall) {
   EXPECT_EQ(rig.total(), 100u);
 }
 
+TEST(InlineData, OfAFileThatIsNamedTwiceInOneCallIsRefused) {
+  InlineRig rig;
+  KINTSUGI_ASSERT_OK(rig.write("/file", 0, std::string(kBlock, 'a')));
+  proto::WriteExtentsRequest twice = rig.request("/file", {0}, std::string(kBlock, 'b'));
+  proto::FileExtents& more = *twice.add_more();
+  more.set_inode(twice.inode());
+  *more.mutable_extents() = twice.extents();
+  more.set_inline_data(std::string(kBlock, 'c'));
+  more.set_inline_crc(crc32c(std::as_bytes(std::span(more.inline_data()))));
+  EXPECT_EQ(rig.write(twice).code(), Code::kInvalidArgument);
+  EXPECT_EQ(rig.kept("/file", 0, kBlock), std::string(kBlock, 'a'));
+  EXPECT_EQ(rig.total(), kBlock);
+}
+
 TEST(InlineData, IsRefusedWhenItMakesNoSense) {
   InlineRig rig;
   const auto refused = [&](const auto& change) {

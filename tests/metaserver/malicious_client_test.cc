@@ -279,6 +279,12 @@ class MaliciousClient : public MetaServerRig {
         extent.set_length(request.inline_data().size());
       }
     }
+    if (chance(6)) {
+      // A hole in place of what the file has.
+      request.clear_inline_data();
+      request.clear_extents();
+      request.add_extents()->set_length(300'000);
+    }
     if (chance(4)) *request.mutable_names() = write_names();
     request.set_size_at_least(number());
     request.set_modified_ns(static_cast<int64_t>(number()));
@@ -286,6 +292,7 @@ class MaliciousClient : public MetaServerRig {
       proto::FileExtents& file = *request.add_more();
       file.set_inode(chance(2) ? request.inode() : inode());
       fill(*file.mutable_extents());
+      if (chance(3)) *file.mutable_extents() = request.extents();
       file.set_size_at_least(number());
     }
     if (chance(6)) fill(*request.mutable_replaced());

@@ -361,7 +361,7 @@ TEST(Promises, AFileThatIsPutOnceMoreWaitsForWhoHasNotHeardOfTheFirstTime) {
   EXPECT_FALSE(first)
       << "the reader believes that there is no such name, and has not heard: this shows nothing";
   // The connection broke, and the client sends it once more.
-  const Duration waited = rig.took([&] { return status_of(rig.commit(request)); });
+  const Duration waited = rig.took([&] { return rig.status_of(rig.commit(request)); });
   EXPECT_GT(waited, Promises::kHolds - 400ms) << "the reader still believes that there is no such name";
   EXPECT_LE(waited, Promises::kHolds);
   rig.simulation.run_for(100ms);

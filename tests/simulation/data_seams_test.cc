@@ -177,5 +177,96 @@ TEST(DataSeamsInACluster, AWriteThatWasUnderWayWhenItsLeaseWasLostNeverComesLate
   }
 }
 
+asio::awaitable<void> make_in_background(client::OpenFiles& files, proto::MakeInodeRequest request,
+                                         std::optional<Status>& ended) {
+  const auto made = co_await files.names().make({}, std::move(request));
+  ended = made ? Status{} : made.error();
+}
+
+asio::awaitable<void> unlink_in_background(client::OpenFiles& files, proto::UnlinkRequest request,
+                                           std::optional<Status>& ended) {
+  const auto unlinked = co_await files.names().unlink({}, std::move(request));
+  ended = unlinked ? Status{} : unlinked.error();
+}
+
+/// The inode that has the name, as a mount finds it; 0: none.
+uint64_t look_up(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t parent,
+                 const std::string& name) {
+  proto::LookupRequest request;
+  request.set_parent(parent);
+  request.set_name(name);
+  const auto found = cluster.run(files.names().lookup({}, std::move(request)));
+  if (!found) EXPECT_EQ(found.error().code(), Code::kNotFound) << found.error();
+  return found ? found->inode() : 0;
+}
+
+TEST(DataSeamsInACluster, ANameThatIsGivenWhileItsRemovalIsUnderWayIsThere) {
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  const auto directory =
+      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
+  ASSERT_TRUE(directory) << directory.error();
+  const uint64_t parent = directory->inode();
+  ASSERT_TRUE(files->names().is_leased(parent));
+  cluster.run_for(1s);  // ids are reserved
+  // A name that only the metaserver can take away: it was given by a rename.
+  ASSERT_TRUE(cluster.run(files->names().make({}, making(parent, "y", proto::Attributes::FILE))));
+  proto::MoveRequest move;
+  move.set_parent(parent);
+  move.set_name("y");
+  move.set_to_parent(parent);
+  move.set_to_name("x");
+  KINTSUGI_ASSERT_OK(cluster.run(files->names().move({}, move)));
+  // Whoever removes it is killed, so that its directory is not locked any more, and somebody makes it anew.
+  proto::UnlinkRequest unlink;
+  unlink.set_parent(parent);
+  unlink.set_name("x");
+  std::optional<Status> removed, made;
+  asio::co_spawn(cluster.simulation().executor(), unlink_in_background(*files, unlink, removed),
+                 asio::detached);
+  asio::co_spawn(cluster.simulation().executor(),
+                 make_in_background(*files, making(parent, "x", proto::Attributes::FILE), made),
+                 asio::detached);
+  ASSERT_TRUE(cluster.simulation().run_until([&] { return removed && made; }, 10s));
+  KINTSUGI_ASSERT_OK(*removed);
+  KINTSUGI_ASSERT_OK(*made);
+  ASSERT_TRUE(files->names().is_leased(parent))
+      << "the metaserver is asked for all names: this shows nothing";
+  EXPECT_NE(look_up(cluster, *files, parent, "x"), 0u);
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
+TEST(DataSeamsInACluster, ANameInADirectoryIsThereThoughTheAnswerThatMadeTheDirectoryComesLater) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files =
+      cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  auto others =
+      cluster.client_program(1).client().open_files({.dirty_bytes = 4 << 20, .kernel_believes = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
+  // Another kernel believes that there is no such directory, and hears of nothing: the answer waits for that.
+  EXPECT_EQ(look_up(cluster, *others, kRoot, "d"), 0u);
+  cluster.network().cut(SimulatedCluster::client_name(1), "metaserver");
+  std::optional<Status> made;
+  asio::co_spawn(cluster.simulation().executor(),
+                 make_in_background(*files, making(kRoot, "d", proto::Attributes::DIRECTORY), made),
+                 asio::detached);
+  cluster.run_for(100ms);
+  ASSERT_FALSE(made) << "nobody was waited for: this shows nothing";
+  // Whoever makes it is killed, so that its parent is not locked any more, and somebody works in it.
+  const uint64_t directory = look_up(cluster, *files, kRoot, "d");
+  ASSERT_NE(directory, 0u);
+  ASSERT_TRUE(cluster.run(files->names().make({}, making(directory, "x", proto::Attributes::FILE))));
+  ASSERT_TRUE(cluster.simulation().run_until([&] { return made.has_value(); }, 10s));
+  KINTSUGI_ASSERT_OK(*made);
+  EXPECT_NE(look_up(cluster, *files, directory, "x"), 0u);
+  cluster.network().mend(SimulatedCluster::client_name(1), "metaserver");
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

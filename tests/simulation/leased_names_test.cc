@@ -1,4 +1,5 @@
 // Names that clients give by themselves, on a whole cluster whose metaserver crashes: everybody sees what was answered.
+#include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>

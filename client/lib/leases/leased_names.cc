@@ -95,6 +95,7 @@ const proto::Attributes* LeasedNames::made(uint64_t inode) const {
 }
 
 void LeasedNames::name_given(uint64_t parent, std::string_view name) {
+  meanwhile_.give(parent, name);
   const auto directory = directories_.find(parent);
   if (directory == directories_.end()) return;
   directory->second.is_current = false;
@@ -136,9 +137,11 @@ asio::awaitable<Result<proto::Attributes>> LeasedNames::make(Context context, pr
   name_given(parent, request.name());
   std::optional<std::string> file_policy;
   const bool wants_lease = options_.lease_directories && request.type() == proto::Attributes::DIRECTORY;
+  const NamesMeanwhile::Call call(meanwhile_);
   auto made = co_await calls_.make(context, std::move(request), tag, wants_lease ? &file_policy : nullptr);
   may_have_changed(parent);  // again: somebody may have asked for it while the call was under way
-  if (made && file_policy) leased(*made, *file_policy);
+  // Somebody may have found it before this answer came, and have given names in it.
+  if (made && file_policy && !call.may_have_given(made->inode())) leased(*made, *file_policy);
   co_return made;
 }
 
@@ -163,10 +166,11 @@ asio::awaitable<Result<uint64_t>> LeasedNames::unlink(Context context, proto::Un
   if (const auto inode = unlink_here(request, tag)) co_return *inode;
   const uint64_t parent = request.parent();
   const std::string name = request.name();
+  const NamesMeanwhile::Call call(meanwhile_);
   const auto unlinked = co_await calls_.unlink(context, std::move(request), tag);
   may_have_changed(parent);
   if (!unlinked) co_return unlinked.error();
-  name_taken(parent, name);
+  if (!call.may_have_given(parent, name)) name_taken(parent, name);
   co_return 0;
 }
 
@@ -313,7 +317,8 @@ void LeasedNames::carried_out(const proto::NameChange& change,
 void LeasedNames::make_refused(const proto::NameChange& change, const Status& why) {
   log::warning("'{}', made in directory {}, is lost: {}", change.make().name(), change.make().parent(),
                why.to_string());
-  name_taken(change.make().parent(), change.make().name());
+  // A call that gives it to another inode may be under way.
+  name_given(change.make().parent(), change.make().name());
   forget(change.inode());
   user_.refused(change.inode(), why);
 }

@@ -11,6 +11,7 @@
 
 #include "client/lib/leases/inode_calls.h"
 #include "client/lib/leases/lease_user.h"
+#include "client/lib/leases/names_meanwhile.h"
 #include "client/lib/leases/reserved_ids.h"
 #include "client/lib/leases/session.h"
 #include "client/lib/leases/unsent_names.h"
@@ -117,6 +118,7 @@ class LeasedNames : private NameChangesHearer {
   std::unordered_set<uint64_t> linked_;  ///< inodes that were given another name; bounded
   bool may_be_linked_ = false;           ///< more inodes were linked than are remembered
   size_t names_ = 0;
+  NamesMeanwhile meanwhile_;
 };
 
 }  // namespace kintsugi::client
