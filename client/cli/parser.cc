@@ -215,6 +215,34 @@ Invocation complain(const std::string& path, std::string_view what, bool json) {
   return {.exit_code = kWrongUsage};
 }
 
+/// All commands in short: those that stand alone, then a line for each group.
+std::string commands_in_short(const Command& program) {
+  std::vector<std::string> alone;
+  std::string groups;
+  for (const Command& command : program.commands) {
+    if (command.commands.empty()) alone.push_back(command.name);
+    std::vector<std::string> inner;
+    for (const Command& one : command.commands)
+      inner.push_back(one.name);
+    if (!inner.empty()) groups += fmt::format("  {:<10}{}\n", command.name, fmt::join(inner, ", "));
+  }
+  return fmt::format("  {}\n{}", fmt::join(alone, ", "), groups);
+}
+
+/// What to do about a word that a command has no place for: of a command that takes options only, its first one with a
+/// text is probably meant.
+std::string advice(const Command& command, const std::vector<std::string>& extras) {
+  const auto has_place = [](const Option& option) { return !option.names.starts_with('-'); };
+  const auto takes_text = [](const Option& option) {
+    return std::holds_alternative<std::string*>(option.target);
+  };
+  const auto meant = std::ranges::find_if(command.options, takes_text);
+  const bool is_word = !extras.empty() && !extras.front().starts_with('-');
+  if (!is_word || meant == command.options.end() || std::ranges::any_of(command.options, has_place))
+    return "";
+  return fmt::format("; maybe {} {} is meant", meant->names, extras.front());
+}
+
 /// Reads the words that follow a command's name. Only this command becomes a parser, so that the others cost nothing.
 Invocation parse_command(const Command& command, const std::string& path,
                          std::span<const char* const> words) {
@@ -238,6 +266,8 @@ Invocation parse_command(const Command& command, const std::string& path,
   } catch (const CLI::Success&) {
     std::fputs(app.help().c_str(), stdout);
     return {};
+  } catch (const CLI::ExtrasError& error) {
+    return complain(path, config::usage_error(app, error) + advice(command, app.remaining()), wants_json);
   } catch (const CLI::ParseError& error) {
     return complain(path, config::usage_error(app, error), wants_json);
   }
@@ -275,6 +305,11 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
     }
     const auto found = std::ranges::find_if(group->commands,
                                             [&word](const Command& command) { return command.name == word; });
+    if (word.empty() && group == &program) {
+      const Invocation wrong = complain(path, "a command is missing", false);
+      std::fputs(commands_in_short(program).c_str(), stderr);
+      return wrong;
+    }
     if (found == group->commands.end()) {
       std::vector<std::string> names;
       for (const Command& command : group->commands)

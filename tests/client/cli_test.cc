@@ -55,7 +55,6 @@ class CommandLine : public testing::Test {
 
 TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
   const std::vector<std::vector<std::string>> wrong{
-      {},
       {"nonsense"},
       {"put", "one"},
       {"get", "one"},
@@ -213,6 +212,28 @@ TEST_F(CommandLine, SaysWhichCommandIsWrongAndWhereItsHelpIs) {
             "kintsugi: policy: nonsense: no such command (see kintsugi policy --help)\n");
   EXPECT_EQ(kintsugi({"policy"}).error,
             "kintsugi: policy: a command is missing, one of: list, get, set (see kintsugi policy --help)\n");
+}
+
+TEST_F(CommandLine, WithoutACommandItListsAllOfThemByGroup) {
+  const Outcome outcome = kintsugi({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(
+      outcome.error.starts_with("kintsugi: a command is missing (see kintsugi --help)\n  put, get, cat,"))
+      << outcome.error;
+  EXPECT_NE(outcome.error.find("\n  policy    list, get, set\n"), std::string::npos) << outcome.error;
+}
+
+TEST_F(CommandLine, SaysWhichOptionAWordWasMeantForThatACommandHasNoPlaceFor) {
+  EXPECT_EQ(
+      kintsugi({"repair", "what-if", "chunkserver-3"}).error,
+      "kintsugi: repair what-if: chunkserver-3: one argument too many; maybe --server chunkserver-3 is meant "
+      "(see kintsugi repair what-if --help)\n");
+  EXPECT_EQ(kintsugi({"cluster", "stop", "demo"}).error,
+            "kintsugi: cluster stop: demo: one argument too many; maybe --dir demo is meant "
+            "(see kintsugi cluster stop --help)\n");
+  EXPECT_EQ(kintsugi({"repair", "status", "3"}).error,
+            "kintsugi: repair status: 3: one argument too many (see kintsugi repair status --help)\n");
 }
 
 TEST_F(CommandLine, TakesOptionsOfEveryKindBeforeItConnects) {
