@@ -29,12 +29,6 @@ Location locate(const Policy& policy, uint64_t stripe_offset) {
           .chunk_offset = row * policy.cell_bytes + in_row % policy.cell_bytes};
 }
 
-uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_offset) {
-  KINTSUGI_ASSERT(chunk < policy.k);
-  const uint64_t row = chunk_offset / policy.cell_bytes;
-  return row * row_bytes(policy) + uint64_t{chunk} * policy.cell_bytes + chunk_offset % policy.cell_bytes;
-}
-
 uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index) {
   KINTSUGI_ASSERT(index < policy.chunks());
   const uint64_t cells_before = longest_covered(policy, index);

@@ -24,9 +24,6 @@ struct Location {
 /// Where user byte `stripe_offset` of the stripe is stored.
 Location locate(const Policy& policy, uint64_t stripe_offset);
 
-/// The inverse of locate(): the user byte stored at `chunk_offset` of data chunk `chunk` (< k).
-uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_offset);
-
 /// Bytes stored in chunk `index` (data or parity) of a stripe that holds `stripe_length` user bytes.
 uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index);
 

@@ -48,10 +48,6 @@ void Stream::belongs_to(const Context& context) {
   state_->sending = state_->receiving = context;
 }
 
-void Stream::sending_belongs_to(const Context& context) {
-  state_->sending = context;
-}
-
 void Stream::receiving_belongs_to(const Context& context, bool idle) {
   state_->receiving = context;
   if (idle) state_->receive_wait = runtime::WaitKind::kIdle;

@@ -82,7 +82,6 @@ class Stream {
   /// What the stream waits for from now on is waited for by the innermost task of `context`: for those who hand a
   /// stream, or one direction of it, to another task than the one that opened it.
   void belongs_to(const Context& context);
-  void sending_belongs_to(const Context& context);
   /// `idle`: what comes is not waited for by anybody's operation, as where a coroutine watches for the peer to leave.
   void receiving_belongs_to(const Context& context, bool idle = false);
 

@@ -4,11 +4,6 @@
 #include <cmath>
 
 namespace kintsugi::behaviour {
-namespace {
-
-constexpr double kAnomalous = 0.9;
-
-}  // namespace
 
 Judgement judge(double predicted, double error, const ExtrapolationErrors::At& expected,
                 const ErrorDensity& inside, bool more_only) {
@@ -25,19 +20,6 @@ Judgement judge(double predicted, double error, const ExtrapolationErrors::At& e
   out.beyond = std::max(0.0, size - expected.error);
   out.probability = inside.share_right_of_mean(out.beyond);
   return out;
-}
-
-bool is_anomaly(const Judgement& judgement, Variant variant, bool more_only) {
-  if (!judgement.known) return false;
-  const double size = more_only ? judgement.error : std::abs(judgement.error);
-  switch (variant) {
-    case Variant::kA: return judgement.beyond > 0;
-    case Variant::kB: return judgement.probability > kAnomalous;
-    case Variant::kFixed10: return size > 0.1;
-    case Variant::kFixed50: return size > 0.5;
-    case Variant::kFixed100: return size > 1;
-  }
-  return false;
 }
 
 double binomial_tail(size_t found, size_t of, double chance) {

@@ -26,16 +26,6 @@ struct Judgement {
 Judgement judge(double predicted, double error, const ExtrapolationErrors::At& expected,
                 const ErrorDensity& inside, bool more_only);
 
-/// The detectors of the text, each applied to the same judgement.
-enum class Variant : uint8_t {
-  kA,        ///< anomaly: the error is greater than expected
-  kB,        ///< anomaly: `probability` is above 0.9
-  kFixed10,  ///< anomaly: the error exceeds 10 % of the prediction; a baseline, like those below
-  kFixed50,
-  kFixed100,
-};
-bool is_anomaly(const Judgement& judgement, Variant variant, bool more_only);
-
 /// The chance that at least `found` of `of` independent trials hit when each does with `chance`.
 double binomial_tail(size_t found, size_t of, double chance);
 

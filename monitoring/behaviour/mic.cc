@@ -4,9 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/base/draws.h"
-#include "common/base/statistics.h"
-
 namespace kintsugi::behaviour {
 namespace {
 
@@ -144,24 +141,6 @@ double one_orientation(std::span<const double> x, std::span<const double> y, siz
 
 }  // namespace
 
-double grid_score(const std::vector<std::vector<uint32_t>>& counts) {
-  const size_t columns = counts.size(), rows = counts.front().size();
-  std::vector<double> row_sum(rows, 0), column_sum(columns, 0);
-  double n = 0;
-  for (size_t c = 0; c < columns; ++c)
-    for (size_t r = 0; r < rows; ++r) {
-      row_sum[r] += counts[c][r];
-      column_sum[c] += counts[c][r];
-      n += counts[c][r];
-    }
-  double information = 0;
-  for (size_t c = 0; c < columns; ++c)
-    for (size_t r = 0; r < rows; ++r)
-      if (counts[c][r] > 0)
-        information += counts[c][r] / n * std::log2(counts[c][r] * n / (row_sum[r] * column_sum[c]));
-  return std::max(0.0, information) / std::log2(static_cast<double>(std::min(columns, rows)));
-}
-
 double mic(std::span<const double> x, std::span<const double> y) {
   const size_t n = x.size();
   if (n < 4) return 0;
@@ -174,23 +153,11 @@ double mic(std::span<const double> x, std::span<const double> y) {
                   one_orientation(y, x, cells, count_log_count));
 }
 
-double measure_mic_noise(size_t points, size_t permutations, uint64_t seed) {
-  Draws draws(seed);
-  std::vector<double> x(points), y(points), scores;
-  for (size_t i = 0; i < points; ++i)
-    x[i] = y[i] = static_cast<double>(i);
-  for (size_t p = 0; p < permutations; ++p) {
-    draws.shuffle(y);
-    scores.push_back(mic(x, y));
-  }
-  return quantile_of(scores, 0.99);
-}
-
 double mic_noise_threshold(size_t points) {
   struct Known {
     double points, threshold;
   };
-  // By measure_mic_noise(points, 1000, 1), and 400 permutations above 128 points.
+  // The 99th percentile under 1000 random permutations, and under 400 above 128 points: behaviour_mic_test measures it.
   static constexpr Known kTable[] = {{16, 0.567},  {24, 0.567},  {32, 0.467},  {48, 0.467},
                                      {64, 0.418},  {96, 0.356},  {128, 0.323}, {192, 0.285},
                                      {256, 0.243}, {384, 0.210}, {512, 0.197}};

@@ -165,12 +165,6 @@ std::vector<PathTotals> Recorder::totals() const {
   return totals;
 }
 
-std::string Recorder::path_name(uint64_t path) const {
-  const auto names = path_names(totals());
-  const auto found = names.find(path);
-  return found != names.end() ? found->second : path == 0 ? "" : "(remote)";
-}
-
 std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotals>& totals) {
   std::unordered_map<uint64_t, const PathTotals*> by_path;
   for (const PathTotals& path : totals)

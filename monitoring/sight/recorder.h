@@ -54,8 +54,6 @@ class Recorder final : public TraceRecorder {
   /// Takes a snapshot; may be called from any thread. An event that is being overwritten meanwhile is left out.
   std::vector<Event> recent_events(size_t at_most) const;
   std::vector<PathTotals> totals() const;
-  /// The name of a calling context: "client.put > client.write_stripe > chunkserver.write_chunk".
-  std::string path_name(uint64_t path) const;
   TimePoint now() const { return clock_.now(); }
   /// What is open now.
   LiveWork& live() { return live_; }
@@ -93,7 +91,7 @@ class Recorder final : public TraceRecorder {
   PathTable* own_paths_ = nullptr;  ///< the table of the loop's thread, once it has one; only that uses it
 };
 
-/// The names of all calling contexts in `totals`, each as path_name says it.
+/// The names of all calling contexts in `totals`: "client.put > client.write_stripe > chunkserver.write_chunk".
 std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotals>& totals);
 
 }  // namespace kintsugi::sight

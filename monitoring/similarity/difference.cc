@@ -4,8 +4,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "common/base/statistics.h"
-
 namespace kintsugi::similarity {
 namespace {
 
@@ -14,7 +12,6 @@ constexpr double kOnlyInOne = 10;
 constexpr double kLeastDeviation = 0.1;
 /// The same for the text's seconds, where a spread of 0 would make a difference infinite.
 constexpr double kLeastTextDeviation = 1e-9;
-constexpr double kLeastNoise = 0.1;
 
 Normal normal_of(const Edge& edge, double least) {
   return {.mean = edge.mean, .deviation = std::max(edge.deviation(), least)};
@@ -45,7 +42,7 @@ class Pair {
     for_each_edge(a, b, [&](const Edge* x, const Edge* y) { busiest_ = std::max(busiest_, share_of(x, y)); });
   }
 
-  Term of_edge(const Edge* x, const Edge* y, const NoiseWeights* noise) const {
+  Term of_edge(const Edge* x, const Edge* y) const {
     Term term{.transition = x != nullptr ? x->transition : y->transition};
     if (x != nullptr && y != nullptr) {
       term.magnitude = time_difference(*x, *y, form_);
@@ -54,9 +51,6 @@ class Pair {
       const bool tells = x != nullptr ? lack_tells(a_, *x, b_) : lack_tells(b_, *y, a_);
       term.magnitude = form_ == Form::kText || tells ? kOnlyInOne : 0;
     }
-    if (noise != nullptr)
-      if (const auto known = noise->find(term.transition); known != noise->end() && known->second > 0)
-        term.magnitude /= known->second;
     term.magnitude *= weight(share_of(x, y));
     return term;
   }
@@ -129,13 +123,13 @@ double exit_difference(const Model& a, const Model& b, uint64_t state) {
   return sum;
 }
 
-std::vector<Term> terms(const Model& a, const Model& b, Form form, const NoiseWeights* noise) {
+std::vector<Term> terms(const Model& a, const Model& b, Form form) {
   std::vector<Term> out;
   const auto add = [&](const Term& term) {
     if (term.magnitude > 0) out.push_back(term);
   };
   const Pair pair(a, b, form);
-  for_each_edge(a, b, [&](const Edge* x, const Edge* y) { add(pair.of_edge(x, y, noise)); });
+  for_each_edge(a, b, [&](const Edge* x, const Edge* y) { add(pair.of_edge(x, y)); });
   const auto states_a = a.states(), states_b = b.states();
   std::vector<uint64_t> either, both;
   std::ranges::set_union(states_a, states_b, std::back_inserter(either));
@@ -145,43 +139,16 @@ std::vector<Term> terms(const Model& a, const Model& b, Form form, const NoiseWe
   return out;
 }
 
-double difference(const Model& a, const Model& b, Form form, const NoiseWeights* noise) {
+double difference(const Model& a, const Model& b, Form form) {
   double sum = 0;
-  for (const Term& term : terms(a, b, form, noise))
+  for (const Term& term : terms(a, b, form))
     sum += term.magnitude;
   return sum;
 }
 
-NoiseWeights noise_weights(const std::vector<Model>& models, Form form) {
-  struct Sum {
-    double squares = 0, pairs = 0;
-  };
-  std::map<Transition, Sum> sums;
-  for (size_t i = 0; i < models.size(); ++i)
-    for (size_t j = i + 1; j < models.size(); ++j)
-      for (const Edge& edge : models[i].edges())
-        if (const Edge* same = models[j].find(edge.transition)) {
-          const double apart = time_difference(edge, *same, form);
-          Sum& sum = sums[edge.transition];
-          sum.squares += apart * apart;
-          sum.pairs += 1;
-        }
-  NoiseWeights out;
-  std::vector<double> all;
-  for (const auto& [transition, sum] : sums) {
-    out[transition] = std::sqrt(sum.squares / sum.pairs);
-    all.push_back(out[transition]);
-  }
-  const double least = kLeastNoise * median_of(all);
-  for (auto& [transition, weight] : out)
-    weight = std::max(weight, least > 0 ? least : 1);
-  return out;
-}
-
-std::vector<Term> characteristic_transitions(const Model& a, const Model& b, Form form, size_t at_most,
-                                             const NoiseWeights* noise) {
+std::vector<Term> characteristic_transitions(const Model& a, const Model& b, Form form, size_t at_most) {
   std::vector<Term> out;
-  for (const Term& term : terms(a, b, form, noise))
+  for (const Term& term : terms(a, b, form))
     if (!term.state) out.push_back(term);
   std::sort(out.begin(), out.end(), [](const Term& x, const Term& y) { return x.magnitude > y.magnitude; });
   if (out.size() > at_most) out.resize(at_most);

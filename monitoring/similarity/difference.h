@@ -2,7 +2,6 @@
 /// Pure.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -28,9 +27,6 @@ struct Term {
   bool only_one = false;  ///< only one of the models has it
 };
 
-/// How much each transition differs between workers that are well (ν of equation 3.4). One that is missing counts as 1.
-using NoiseWeights = std::map<Transition, double>;
-
 /// What counts as too little to compare, in ours.
 struct Support {
   static constexpr double kFew = 5;  ///< an edge with fewer executions differs by at most 1
@@ -46,15 +42,11 @@ double time_difference(const Edge& a, const Edge& b, Form form);
 /// summed.
 double exit_difference(const Model& a, const Model& b, uint64_t state);
 
-/// All summands that are above 0; their sum is the difference. `noise` may be null.
-std::vector<Term> terms(const Model& a, const Model& b, Form form, const NoiseWeights* noise = nullptr);
-double difference(const Model& a, const Model& b, Form form, const NoiseWeights* noise = nullptr);
-
-/// ν over all pairs of models that have the transition. None is below a tenth of their median.
-NoiseWeights noise_weights(const std::vector<Model>& models, Form form);
+/// All summands that are above 0; their sum is the difference.
+std::vector<Term> terms(const Model& a, const Model& b, Form form);
+double difference(const Model& a, const Model& b, Form form);
 
 /// The transitions that contribute most, the largest first: the first is the text's characteristic transition.
-std::vector<Term> characteristic_transitions(const Model& a, const Model& b, Form form, size_t at_most = 5,
-                                             const NoiseWeights* noise = nullptr);
+std::vector<Term> characteristic_transitions(const Model& a, const Model& b, Form form, size_t at_most = 5);
 
 }  // namespace kintsugi::similarity

@@ -5,12 +5,6 @@
 #include <numbers>
 
 namespace kintsugi::similarity {
-namespace {
-
-/// Reports hold sums of logarithms in these parts.
-constexpr double kPart = 256;
-
-}  // namespace
 
 double Edge::deviation() const {
   return std::sqrt(variance());
@@ -73,36 +67,9 @@ std::vector<uint64_t> Model::states() const {
   return out;
 }
 
-Model model_of(std::span<const proto::SightEdge* const> edges,
-               const std::unordered_map<uint32_t, uint64_t>& state_of) {
-  std::vector<Edge> out;
-  for (const proto::SightEdge* edge : edges) {
-    const auto from = state_of.find(edge->from()), to = state_of.find(edge->to());
-    if (from == state_of.end() || to == state_of.end() || from->second == 0 || to->second == 0 ||
-        edge->count() == 0)
-      continue;
-    const auto count = static_cast<double>(edge->count());
-    const double sum = static_cast<double>(edge->sum()) / kPart,
-                 squares = static_cast<double>(edge->sum_sq()) / (kPart * kPart);
-    const double mean = sum / count, about_mean = squares - sum * mean;
-    if (mean < -64 || mean > 64 || about_mean < -1e-6 * squares - 1) continue;
-    out.push_back({.transition = {from->second, to->second},
-                   .count = count,
-                   .mean = mean,
-                   .squares = std::max(0.0, about_mean)});
-  }
-  return Model(std::move(out));
-}
-
 double linear_mean(const Normal& log2_times) {
   const double deviation = log2_times.deviation * std::numbers::ln2;
   return std::exp2(log2_times.mean) * std::exp(std::min(deviation * deviation / 2, 50.0));
-}
-
-Normal log2_normal(double mean, double variance) {
-  const double spread = std::log1p(variance / (mean * mean));
-  return {.mean = (std::log(mean) - spread / 2) / std::numbers::ln2,
-          .deviation = std::sqrt(spread) / std::numbers::ln2};
 }
 
 }  // namespace kintsugi::similarity

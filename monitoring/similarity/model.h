@@ -5,10 +5,8 @@
 #include <compare>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "common/proto/sight.pb.h"
 #include "monitoring/similarity/normal_distance.h"
 
 namespace kintsugi::similarity {
@@ -65,16 +63,7 @@ class Model {
   double count_ = 0;
 };
 
-/// A model of the logarithms to base 2 of times in nanoseconds, as reports hold them. `state_of` gives each number of
-/// a state in the report the number that means the same everywhere, or 0 for those to leave out. Edges with impossible
-/// counts are left out.
-Model model_of(std::span<const proto::SightEdge* const> edges,
-               const std::unordered_map<uint32_t, uint64_t>& state_of);
-
 /// The mean of the times themselves when their logarithms (base 2) are normal.
 double linear_mean(const Normal& log2_times);
-/// The inverse of that with the variance: the normal distribution of logarithms (base 2) of times with this mean and
-/// variance.
-Normal log2_normal(double mean, double variance);
 
 }  // namespace kintsugi::similarity

@@ -64,13 +64,6 @@ bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k) {
   return chunk.length == 0 && chunk.index < k;
 }
 
-uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost) {
-  return static_cast<uint32_t>(
-      std::count_if(stripe.chunks.begin(), stripe.chunks.end(), [&](const ChunkView& chunk) {
-        return chunk.index != lost && (chunk.available || is_empty_data_chunk(chunk, k));
-      }));
-}
-
 Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, Busy take_busy) {
   using Tier = HelperCandidate::Tier;
   const Coefficients c = coefficients(input.policy.k, input.stripe.chunks[input.lost.front()].length);

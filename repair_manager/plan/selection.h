@@ -68,8 +68,6 @@ struct SelectionInput {
 
 /// A data chunk without bytes is all zeros: it helps any repair and needs no server.
 bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k);
-/// Chunks that can help to repair `lost` (pass chunks.size() for "of the whole stripe").
-uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost);
 
 struct HelperCandidate {
   uint32_t index = 0;                  ///< index of the chunk in its stripe

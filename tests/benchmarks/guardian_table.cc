@@ -12,6 +12,7 @@
 #include "common/base/statistics.h"
 #include "monitoring/behaviour/features.h"
 #include "monitoring/behaviour/observation_model.h"
+#include "tests/texts/guardian_rules.h"
 
 namespace kintsugi::behaviour {
 namespace {

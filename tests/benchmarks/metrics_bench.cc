@@ -1,11 +1,11 @@
 // What the analyses of metrics cost: ORION over traces of some minutes, and a step of AUGURY, by the number of metrics.
 #include <benchmark/benchmark.h>
 
-#include "monitoring/metrics/augury/as_printed.h"
 #include "monitoring/metrics/augury/augury.h"
 #include "monitoring/metrics/orion/as_printed.h"
 #include "monitoring/metrics/orion/orion.h"
 #include "tests/metrics/trace_rig.h"
+#include "tests/texts/metrics/augury_as_printed.h"
 
 namespace kintsugi {
 namespace {

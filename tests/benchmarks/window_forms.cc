@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "monitoring/daemon/window_times.h"
-#include "monitoring/similarity/difference.h"
 #include "tests/benchmarks/recorded_windows.h"
 #include "tests/texts/clustering.h"
 #include "tests/texts/medoids.h"
+#include "tests/texts/noise_weights.h"
 #include "tests/texts/population.h"
 
 namespace kintsugi::similarity {
@@ -107,7 +107,7 @@ class Rounds {
                                                      distances_of(size,
                                                                   [&](size_t a, size_t b) {
                                                                     return difference(seconds[a], seconds[b],
-                                                                                      Form::kText, &noise_);
+                                                                                      Form::kText, noise_);
                                                                   }),
                                                      weighted_groups);
     const auto suspects = text_outliers(best_medoids(text, std::min<size_t>(size, 3)));

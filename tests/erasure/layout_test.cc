@@ -45,6 +45,13 @@ TEST(Layout, GivesTheParityOfALocalGroupTheLengthOfItsFirstChunk) {
   EXPECT_EQ(lengths(kLocal, 18), (Lengths{6, 4, 4, 4, 6, 4, 6, 6}));
 }
 
+/// The inverse of locate(): the user byte stored at `chunk_offset` of data chunk `chunk` (< k).
+uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_offset) {
+  const uint64_t row = chunk_offset / policy.cell_bytes;
+  return row * policy.k * policy.cell_bytes + uint64_t{chunk} * policy.cell_bytes +
+         chunk_offset % policy.cell_bytes;
+}
+
 TEST(Layout, LocateAndItsInverseAgreeForEveryByte) {
   for (uint32_t k = 1; k <= 7; ++k) {
     const Policy policy{.k = k, .m = 2, .cell_bytes = 5};

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "common/base/draws.h"
-#include "monitoring/metrics/augury/as_printed.h"
 #include "monitoring/metrics/augury/exhaustion.h"
 #include "monitoring/metrics/augury/minimise.h"
+#include "tests/texts/metrics/augury_as_printed.h"
 
 namespace kintsugi::augury {
 namespace {
@@ -114,6 +114,21 @@ TEST(Arima, TheOrdersCompareAsInR) {
   const auto best = best_fit(y_series(), orders);
   ASSERT_TRUE(best) << best.error();
   EXPECT_EQ(best->order, (Order{2, 0, 0}));
+}
+
+/// Standard errors of the forecasts 1, 2, ... `steps` ahead of a long series, by a model without differences.
+std::vector<double> forecast_errors(const Model& model, size_t steps) {
+  std::vector<double> psi{1}, out;
+  double sum = 0;
+  for (size_t step = 0; step < steps; ++step) {
+    sum += psi[step] * psi[step];
+    out.push_back(std::sqrt(model.variance * sum));
+    double next = step < model.ma.size() ? model.ma[step] : 0;
+    for (size_t i = 0; i < std::min(model.ar.size(), step + 1); ++i)
+      next += model.ar[i] * psi[step - i];
+    psi.push_back(next);
+  }
+  return out;
 }
 
 TEST(Arima, ForecastsAndTheirErrorsAreThoseOfR) {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "monitoring/metrics/augury/as_printed.h"
 #include "tests/metrics/trace_rig.h"
+#include "tests/texts/metrics/augury_as_printed.h"
 
 namespace kintsugi::augury {
 namespace {
@@ -154,7 +154,7 @@ TEST(AuguryAsPrinted, AFaultLeavesTheSphereInBothModes) {
   const std::vector<size_t> columns{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   std::vector<ModelSet> models;
   for (const size_t column : columns)
-    models.push_back(ModelSet::learn(training(), column, usual_grid()));
+    models.push_back(ModelSet::learn(training(), column));
   const Series leaking = recorded(2, 400, between(0.5, 1.5), [](size_t row, std::vector<double>& values) {
     values[kFds] += static_cast<double>(row);
   });

@@ -58,6 +58,22 @@ const HealthyCounts& healthy() {
   return counts;
 }
 
+/// How each pair agrees over all runs. The states of run i are those of run (i + shift) modulo the number of
+/// runs: with a shift, a control that must be bad.
+std::vector<Corroboration> evaluate(const Profile& profile, std::span<const Run> runs, size_t shift = 0) {
+  std::vector<Corroboration> out;
+  for (const Pair& pair : profile.pairs) {
+    Corroboration& total = out.emplace_back();
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Run& run = runs[i];
+      const auto own = changes_of(pair, run), others = changes_of(pair, runs[(i + shift) % runs.size()]);
+      if (!own || !others) continue;
+      total += corroborate(own->metric, others->state, run.instants(), profile.options.sigma(run.period));
+    }
+  }
+  return out;
+}
+
 TEST(BlackSheepProfile, FindsThePairsThatChangeTogether) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const Pair& pair : profile().pairs)

@@ -8,6 +8,7 @@
 #include "monitoring/metrics/blacksheep/change_points.h"
 #include "monitoring/metrics/blacksheep/corroboration.h"
 #include "monitoring/metrics/blacksheep/states.h"
+#include "tests/texts/metrics/blacksheep_as_printed.h"
 
 namespace kintsugi::blacksheep {
 namespace {

@@ -43,13 +43,6 @@ TEST(OrionAsPrinted, TheNearestWindowAndItsPairsAreThoseOfTheWorkedExample) {
   EXPECT_NEAR(odd.pairs[2].second, 0.1993, 1e-4);
 }
 
-TEST(OrionAsPrinted, FeaturesOfARegionsWindowAreRuledByTheSum) {
-  const Features a = features_of(Eigen::Vector4d(4, 5, 6, 5)), b = features_of(Eigen::Vector4d(4, 5, 14, 13));
-  EXPECT_NEAR(a(1), 0.816497, 1e-6);
-  EXPECT_NEAR(b(1), 5.228129, 1e-6);
-  EXPECT_NEAR((a - b).norm(), 18.853713, 1e-6);
-}
-
 /// A process under a wandering load; `fault` changes its values from row `from` on.
 Trace recorded(uint64_t seed, size_t rows, double load,
                const std::function<void(size_t, std::vector<double>&)>& fault = nullptr) {

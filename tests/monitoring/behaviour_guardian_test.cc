@@ -4,6 +4,7 @@
 #include "common/base/statistics.h"
 #include "monitoring/behaviour/guardian.h"
 #include "monitoring/behaviour/observation_model.h"
+#include "tests/texts/guardian_rules.h"
 
 namespace kintsugi::behaviour {
 namespace {

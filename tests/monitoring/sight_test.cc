@@ -51,7 +51,7 @@ TEST(Sight, NestedModulesShareTheTraceAndNameTheirCallingContext) {
   const auto totals = recorder.totals();
   ASSERT_EQ(totals.size(), 3u) << "inner below outer and inner alone are different calling contexts";
   const uint64_t nested = child_path(child_path(0, kOuter), kInner);
-  EXPECT_EQ(recorder.path_name(nested), "test.outer > test.inner");
+  EXPECT_EQ(path_names(totals).at(nested), "test.outer > test.inner");
 }
 
 TEST(Sight, RegionsThatAreOpenAreCountedByName) {
@@ -88,7 +88,7 @@ TEST(Sight, AContextFromAnotherProcessContinuesItsTraceAndPath) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].trace_id, over_the_wire.trace.trace_id);
   EXPECT_EQ(events[0].parent_span_id, over_the_wire.trace.span_id);
-  EXPECT_EQ(there.path_name(events[0].path), "(remote) > test.inner");
+  EXPECT_EQ(path_names(there.totals()).at(events[0].path), "(remote) > test.inner");
 }
 
 TEST(Sight, MemoryIsBoundedAndTheNewestEventsStay) {

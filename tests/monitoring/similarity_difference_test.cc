@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "common/base/draws.h"
-#include "monitoring/similarity/difference.h"
+#include "tests/texts/compression.h"
+#include "tests/texts/noise_weights.h"
 
 namespace kintsugi::similarity {
 namespace {
@@ -95,7 +96,7 @@ TEST(Difference, NoiseWeightsAreTheWorkedOnes) {
   const auto noise = noise_weights(samples, Form::kText);
   EXPECT_NEAR(noise.at({3, 1}), 0.392988, 1e-6);
   const Model a({edge(3, 1, 10, 2.0, 0.2)}), b({edge(3, 1, 10, 2.6, 0.2)});
-  EXPECT_NEAR(difference(a, b, Form::kText, &noise), 7.426741, 1e-4);
+  EXPECT_NEAR(difference(a, b, Form::kText, noise), 7.426741, 1e-4);
 }
 
 TEST(Difference, NoNoiseWeightIsBelowATenthOfTheirMedian) {
@@ -139,26 +140,6 @@ TEST(Difference, ARarePathIsNoDifferenceInOurs) {
   EXPECT_GT(difference(usual, other, Form::kOurs), 5) << "another way altogether";
   EXPECT_NEAR(difference(usual, usual, Form::kOurs), 0, 1e-9);
   EXPECT_NEAR(difference(usual, other, Form::kOurs), difference(other, usual, Form::kOurs), 1e-9);
-}
-
-TEST(Difference, ReportsBecomeModelsAndGarbageDoesNot) {
-  proto::SightEdge good, unknown, impossible;
-  good.set_from(1);
-  good.set_to(2);
-  good.set_count(4);
-  good.set_sum(4 * 10 * 256);
-  good.set_sum_sq(4 * (100 + 4) * 65536);
-  unknown = good;
-  unknown.set_to(9);
-  impossible = good;
-  impossible.set_sum(int64_t{1} << 60);
-  const std::vector<const proto::SightEdge*> edges{&good, &unknown, &impossible};
-  const Model model = model_of(edges, {{1, 71}, {2, 72}});
-  ASSERT_EQ(model.edges().size(), 1u);
-  EXPECT_EQ(model.edges()[0].transition, (Transition{71, 72}));
-  EXPECT_EQ(model.edges()[0].count, 4);
-  EXPECT_NEAR(model.edges()[0].mean, 10, 1e-9);
-  EXPECT_NEAR(model.edges()[0].deviation(), 2, 1e-9);
 }
 
 TEST(Difference, LogarithmsAndTimesAreMatchedByTheirMoments) {

@@ -139,4 +139,10 @@ const Compression::Chain* Compression::chain(Transition compressed) const {
   return found == chains_.end() ? nullptr : &found->second;
 }
 
+Normal log2_normal(double mean, double variance) {
+  const double spread = std::log1p(variance / (mean * mean));
+  return {.mean = (std::log(mean) - spread / 2) / std::numbers::ln2,
+          .deviation = std::sqrt(spread) / std::numbers::ln2};
+}
+
 }  // namespace kintsugi::similarity

@@ -47,4 +47,8 @@ class Compression {
 /// States that loops are entered at, and those from where they go back: both ends of each edge that goes back in a depth-first walk. Every circuit holds one of each.
 std::set<uint64_t> loop_ends(std::span<const Transition> transitions);
 
+/// The inverse of linear_mean() with the variance: the normal distribution of logarithms (base 2) of times with this
+/// mean and variance.
+Normal log2_normal(double mean, double variance);
+
 }  // namespace kintsugi::similarity

@@ -282,21 +282,6 @@ std::vector<double> forecast(const Model& model, std::span<const double> values,
   return out;
 }
 
-std::vector<double> forecast_errors(const Model& model, size_t steps) {
-  const std::vector<double> ar = undifferenced(model);
-  std::vector<double> psi{1}, out;
-  double sum = 0;
-  for (size_t step = 0; step < steps; ++step) {
-    sum += psi[step] * psi[step];
-    out.push_back(std::sqrt(model.variance * sum));
-    double next = step < model.ma.size() ? model.ma[step] : 0;
-    for (size_t i = 0; i < std::min(ar.size(), step + 1); ++i)
-      next += ar[i] * psi[step - i];
-    psi.push_back(next);
-  }
-  return out;
-}
-
 Forecaster forecaster(const Model& model, size_t window, size_t steps) {
   const auto rows = static_cast<Eigen::Index>(window);
   const Eigen::MatrixXd weights = foreseen_of(model, Eigen::MatrixXd::Identity(rows, rows), steps);

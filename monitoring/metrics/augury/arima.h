@@ -55,8 +55,6 @@ std::vector<double> forecast(const Model& model, std::span<const double> values,
                              std::span<const double> innovations, size_t steps);
 /// The same with the ε that the exact filter finds in `values`. REQUIRES: more than p + d values.
 std::vector<double> forecast(const Model& model, std::span<const double> values, size_t steps);
-/// Standard errors of the forecasts 1, 2, ... `steps` ahead of a long series.
-std::vector<double> forecast_errors(const Model& model, size_t steps);
 
 /// The forecast from windows of one length as one affine map: forecast = weights · window + constant.
 struct Forecaster {

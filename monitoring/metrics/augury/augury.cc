@@ -44,10 +44,9 @@ Result<Augury> Augury::learn(const Series& healthy, const Options& options) {
   Augury out;
   out.names_ = healthy.names;
   out.limits_ = healthy.limits;
-  const Grid grid = usual_grid();
   auto models = std::make_shared<std::vector<ModelSet>>();
   for (const size_t column : metric_trace::prepare(healthy).columns())
-    models->push_back(ModelSet::learn(healthy, column, grid));
+    models->push_back(ModelSet::learn(healthy, column));
   HealthyWindows::Rows rows;
   if (options.forecast_rows)
     rows = [models](const Eigen::MatrixXd& window) { return with_forecasts(window, *models); };

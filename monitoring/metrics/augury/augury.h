@@ -1,7 +1,7 @@
 /// AUGURY (Laguna 2012, chapter 7): an alarm before the failure. Rows come one by one; each is judged with the kWindow rows
 /// before it against what healthy windows look like, and against what the metrics' own models forecast.
 ///
-/// Ours compares windows as HealthyWindows does (the text's form, whose distance is ruled by noise, is as_printed.h), and
+/// Ours compares windows as HealthyWindows does (the text's form, whose distance is ruled by noise, is in tests/texts/metrics), and
 /// adds what an operator asks next: which resource, how fast, and when it ends. Pure.
 #pragma once
 

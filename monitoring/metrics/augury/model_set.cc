@@ -18,36 +18,19 @@ Eigen::VectorXf forecast_by(const Forecaster& forecaster, const Eigen::Ref<const
   return forecaster.weights * rows + forecaster.constant;
 }
 
-std::vector<Order> orders_for(const Grid& grid, std::span<const double> values) {
-  if (!grid.differences_first) return grid.orders;
+/// All p and q from 0 to 3 with the d that suits the values, which is chosen first: AIC compares only models of one d.
+std::vector<Order> orders_for(std::span<const double> values) {
   const int d = differences_of(values);
   std::vector<Order> out;
-  for (const Order& order : grid.orders)
-    if (order.d == d) out.push_back(order);
+  for (int p = 0; p <= 3; ++p)
+    for (int q = 0; q <= 3; ++q)
+      if (p + q > 0 || d > 0) out.push_back({.p = p, .d = d, .q = q});
   return out;
 }
 
 }  // namespace
 
-Grid usual_grid() {
-  Grid out;
-  for (int d = 0; d <= 2; ++d)
-    for (int p = 0; p <= 3; ++p)
-      for (int q = 0; q <= 3; ++q)
-        if (p + q > 0 || d > 0) out.orders.push_back({.p = p, .d = d, .q = q});
-  return out;
-}
-
-Grid grid_as_printed() {
-  Grid out{.orders = {}, .differences_first = false};
-  for (int d = 1; d <= 2; ++d)
-    for (int p = 1; p <= 3; ++p)
-      for (int q = 1; q <= 3; ++q)
-        out.orders.push_back({.p = p, .d = d, .q = q});
-  return out;
-}
-
-ModelSet ModelSet::learn(const metric_trace::Series& healthy, size_t column, const Grid& grid) {
+ModelSet ModelSet::learn(const metric_trace::Series& healthy, size_t column) {
   ModelSet out;
   const auto values = healthy.values.col(static_cast<Eigen::Index>(column));
   std::vector<Eigen::VectorXf> probes;
@@ -62,7 +45,7 @@ ModelSet ModelSet::learn(const metric_trace::Series& healthy, size_t column, con
           values.segment(static_cast<Eigen::Index>(begin), static_cast<Eigen::Index>(rows));
       const std::span<const double> all(stretch.data(), rows);
       if (!stretch.allFinite()) continue;
-      if (const auto model = best_fit(all, orders_for(grid, all), Likelihood::kConditional))
+      if (const auto model = best_fit(all, orders_for(all), Likelihood::kConditional))
         out.add(*model, probes);
     }
   return out;

@@ -14,15 +14,6 @@ namespace kintsugi::augury {
 inline constexpr size_t kWindow = 100;
 inline constexpr size_t kAhead = 15;
 
-struct Grid {
-  std::vector<Order> orders;
-  bool differences_first = true;  ///< d is chosen first, since AIC compares only models of one d
-};
-/// p and q from 0 to 3, d from 0 to 2.
-Grid usual_grid();
-/// The text's: p, d and q from 1 to 3; d at most 2 here, and all compared with one another.
-Grid grid_as_printed();
-
 struct Fitted {
   size_t model = 0;  ///< index into models()
   double error = 0;  ///< root mean square of its forecast of the window's last kAhead rows
@@ -32,7 +23,7 @@ class ModelSet {
  public:
   /// A model for each stretch of at most kStretch rows of every life. Stretches without movement or with missing values
   /// have none; the set may be empty. Models that forecast the same are kept once.
-  static ModelSet learn(const metric_trace::Series& healthy, size_t column, const Grid& grid);
+  static ModelSet learn(const metric_trace::Series& healthy, size_t column);
   static constexpr size_t kStretch = 1000;
 
   /// The model that forecasts the last kAhead rows of the window best from those before. REQUIRES: not empty, kWindow rows.

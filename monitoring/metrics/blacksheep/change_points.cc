@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "common/base/statistics.h"
 
@@ -21,24 +20,6 @@ Means means_at(std::span<const double> values, size_t at, size_t window) {
 }
 
 }  // namespace
-
-std::vector<size_t> change_points_as_printed(std::span<const double> values, size_t window,
-                                             double threshold) {
-  std::vector<size_t> out;
-  std::deque<double> recent;
-  double reported = 0;
-  for (size_t i = window; i + window < values.size(); ++i) {
-    const double left = mean_of(values.subspan(i - window, window));
-    const double difference = std::abs(left - mean_of(values.subspan(i + 1, window)));
-    recent.push_back(difference);
-    if (recent.size() > window) recent.pop_front();
-    if (difference < std::ranges::max(recent) || difference <= reported || difference <= threshold * left)
-      continue;
-    reported = difference;
-    out.push_back(i);
-  }
-  return out;
-}
 
 std::vector<Change> change_points(std::span<const double> values, const ChangeOptions& options) {
   const size_t window = options.window;

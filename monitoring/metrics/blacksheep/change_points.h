@@ -6,11 +6,6 @@
 
 namespace kintsugi::blacksheep {
 
-/// Algorithm 1 as it is printed (Tan 2008, section 6.1.2), with the absolute difference of the means. It reports a rise
-/// several times, nothing smaller than the largest jump so far, and with a threshold of 1 or more no fall.
-/// REQUIRES: window > 0.
-std::vector<size_t> change_points_as_printed(std::span<const double> values, size_t window, double threshold);
-
 struct ChangeOptions {
   size_t window = 5;     ///< values on each side; positive
   double threshold = 1;  ///< the difference of the means over the lower one

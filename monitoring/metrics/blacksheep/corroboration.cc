@@ -15,17 +15,6 @@ Corroboration& Corroboration::operator+=(const Corroboration& other) {
   return *this;
 }
 
-Corroboration corroborate_exactly(std::span<const size_t> metric, std::span<const size_t> state,
-                                  size_t instants) {
-  std::vector<size_t> both;
-  std::ranges::set_intersection(metric, state, std::back_inserter(both));
-  return {.true_positives = static_cast<double>(both.size()),
-          .matches = both.size(),
-          .false_positives = metric.size() - both.size(),
-          .false_negatives = state.size() - both.size(),
-          .instants = instants};
-}
-
 Matching match(std::span<const size_t> metric, std::span<const size_t> state, double sigma) {
   struct Candidate {
     double apart;

@@ -26,10 +26,6 @@ struct Corroboration {
   Corroboration& operator+=(const Corroboration& other);
 };
 
-/// Changes agree when they are at the same instant (algorithms 2 and 3). REQUIRES: both ascend.
-Corroboration corroborate_exactly(std::span<const size_t> metric, std::span<const size_t> state,
-                                  size_t instants);
-
 struct Match {
   size_t metric, state;  ///< indices into the changes
   double weight;         ///< 1 at the same instant

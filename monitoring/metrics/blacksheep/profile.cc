@@ -270,18 +270,4 @@ std::optional<PairChanges> changes_of(const Pair& pair, const Run& run) {
   return out;
 }
 
-std::vector<Corroboration> evaluate(const Profile& profile, std::span<const Run> runs, size_t shift) {
-  std::vector<Corroboration> out;
-  for (const Pair& pair : profile.pairs) {
-    Corroboration& total = out.emplace_back();
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const Run& run = runs[i];
-      const auto own = changes_of(pair, run), others = changes_of(pair, runs[(i + shift) % runs.size()]);
-      if (!own || !others) continue;
-      total += corroborate(own->metric, others->state, run.instants(), profile.options.sigma(run.period));
-    }
-  }
-  return out;
-}
-
 }  // namespace kintsugi::blacksheep

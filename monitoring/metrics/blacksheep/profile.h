@@ -77,8 +77,4 @@ struct PairChanges {
 };
 std::optional<PairChanges> changes_of(const Pair& pair, const Run& run);
 
-/// How each pair agrees over all runs. The states of run i are those of run (i + shift) modulo the number of
-/// runs: with a shift, a control that must be bad.
-std::vector<Corroboration> evaluate(const Profile& profile, std::span<const Run> runs, size_t shift = 0);
-
 }  // namespace kintsugi::blacksheep

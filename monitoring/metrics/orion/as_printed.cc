@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 namespace kintsugi::orion {
 
@@ -91,55 +90,6 @@ Result<std::vector<Votes>> metrics_as_printed(const Series& healthy, const Serie
     return a.votes != b.votes ? a.votes > b.votes : a.squares > b.squares;
   });
   return votes;
-}
-
-Features features_of(const Eigen::Ref<const Eigen::VectorXd>& values) {
-  const double mean = values.mean();
-  const double spread = std::sqrt((values.array() - mean).square().sum() /
-                                  std::max<double>(static_cast<double>(values.size()) - 1, 1));
-  return {mean, spread, values.minCoeff(), values.maxCoeff(), values.sum()};
-}
-
-Result<std::vector<uint32_t>> regions_as_printed(const Series& healthy, const Series& failed, size_t column) {
-  struct Odd {
-    double distance;
-    size_t begin, size;
-  };
-  std::vector<Odd> odd;
-  bool any_healthy = false;
-  const auto features = [&](const Series& series, size_t begin, size_t size) {
-    return features_of(series.values.col(static_cast<Eigen::Index>(column))
-                           .segment(static_cast<Eigen::Index>(begin), static_cast<Eigen::Index>(size)));
-  };
-  for (const size_t size : kWindowSizes) {
-    std::vector<Features> normal;
-    for (const size_t begin : metric_trace::window_begins(healthy.segments, size, size))
-      if (Features each = features(healthy, begin, size); each.allFinite()) normal.push_back(each);
-    any_healthy = any_healthy || !normal.empty();
-    if (normal.empty()) continue;
-    for (const size_t begin : metric_trace::window_begins(failed.segments, size, size)) {
-      const Features window = features(failed, begin, size);
-      if (!window.allFinite()) continue;
-      double least = std::numeric_limits<double>::infinity();
-      for (const Features& each : normal)
-        least = std::min(least, (window - each).norm());
-      odd.push_back({.distance = least, .begin = begin, .size = size});
-    }
-  }
-  if (odd.empty()) return too_short(any_healthy ? "failed" : "healthy");
-  std::ranges::stable_sort(odd, [](auto& a, auto& b) { return a.distance > b.distance; });
-  odd.resize(std::min(odd.size(), kMostAbnormal));
-
-  std::map<uint32_t, size_t> rows;
-  for (const Odd& window : odd)
-    for (size_t row = window.begin; row < window.begin + window.size; ++row)
-      for (const metric_trace::OpenRegion& each : failed.open[row])
-        ++rows[each.region];
-  std::vector<uint32_t> out;
-  for (const auto& [region, count] : rows)
-    out.push_back(region);
-  std::ranges::stable_sort(out, [&](uint32_t a, uint32_t b) { return rows[a] > rows[b]; });
-  return out;
 }
 
 }  // namespace kintsugi::orion

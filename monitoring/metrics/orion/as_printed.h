@@ -1,12 +1,10 @@
 /// ORION in the form of the text (Laguna 2012, chapter 6): what ours is compared with. Pure.
 ///
-/// Both functions take windows of 100, 125, 150, 175 and 200 rows that do not overlap, of a healthy and a failed trace.
+/// It takes windows of 100, 125, 150, 175 and 200 rows that do not overlap, of a healthy and a failed trace.
 #pragma once
 
 #include <cstdint>
 #include <vector>
-
-#include <Eigen/Core>
 
 #include "common/base/status.h"
 #include "monitoring/metrics/trace/series.h"
@@ -39,14 +37,5 @@ struct Votes {
 Result<std::vector<Votes>> metrics_as_printed(const metric_trace::Series& healthy,
                                               const metric_trace::Series& failed,
                                               const std::vector<size_t>& columns);
-
-/// Mean, deviation, minimum, maximum and sum of a metric's rows in a window (fig. 6.5).
-using Features = Eigen::Matrix<double, 5, 1>;
-Features features_of(const Eigen::Ref<const Eigen::VectorXd>& values);
-
-/// Regions by the rows of the most abnormal windows of the metric in which they were open (fig. 6.5), as indices into the
-/// regions of `failed`. kNotFound as above.
-Result<std::vector<uint32_t>> regions_as_printed(const metric_trace::Series& healthy,
-                                                 const metric_trace::Series& failed, size_t column);
 
 }  // namespace kintsugi::orion

@@ -19,10 +19,6 @@ struct FaithfulWindow {
   double slope = 0;
   DurbinWatson durbin_watson;
   BreuschGodfrey breusch_godfrey;
-
-  /// A node is a culprit when the p of the test is below the threshold.
-  bool durbin_watson_accuses(double threshold) const { return durbin_watson.p_normal < threshold; }
-  bool breusch_godfrey_accuses(double threshold) const { return breusch_godfrey.p < threshold; }
 };
 
 /// The window of these rows. REQUIRES: begin <= end <= app.size() == os.size().

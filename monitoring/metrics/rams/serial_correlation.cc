@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <Eigen/QR>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/normal.hpp>
-#include <boost/math/quadrature/gauss_kronrod.hpp>
 
 namespace kintsugi::rams {
 
@@ -24,19 +20,6 @@ Eigen::MatrixXd times_differences(const Eigen::MatrixXd& columns) {
   out.topRows(rows - 1) -= steps;
   out.bottomRows(rows - 1) += steps;
   return out;
-}
-
-/// The probability that a sum of `weights` times squares of independent standard normal values is not positive.
-double imhof(const Eigen::ArrayXd& weights) {
-  const auto integrand = [&](double u) {
-    const Eigen::ArrayXd scaled = weights * u;
-    const double angle = 0.5 * scaled.atan().sum();
-    const double damping = std::exp(0.25 * scaled.square().log1p().sum());
-    return std::sin(angle) / (u * damping);
-  };
-  const double integral = boost::math::quadrature::gauss_kronrod<double, 61>::integrate(
-      integrand, 0.0, std::numeric_limits<double>::infinity(), 15, 1e-12);
-  return std::clamp(0.5 - integral / std::numbers::pi, 0.0, 1.0);
 }
 
 }  // namespace
@@ -61,17 +44,6 @@ Answer<DurbinWatson> durbin_watson(const Fit& fit) {
     return NotEnough{Lack::kSamples, static_cast<size_t>(n), static_cast<size_t>(n + 1)};
   out.p_normal = boost::math::cdf(boost::math::normal(), (out.d - out.mean) / std::sqrt(out.variance));
   return out;
-}
-
-std::optional<double> durbin_watson_exact_p(const Fit& fit, double d) {
-  const Eigen::Index n = fit.samples(), k = fit.parameters();
-  if (n > kMostExact || n <= k) return std::nullopt;
-  // A basis of the space that is orthogonal to the regressors: there the residuals are independent.
-  const Eigen::MatrixXd basis = Eigen::HouseholderQR<Eigen::MatrixXd>(fit.design).householderQ() *
-                                Eigen::MatrixXd::Identity(n, n).rightCols(n - k);
-  const Eigen::MatrixXd form = basis.transpose() * times_differences(basis);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(form, Eigen::EigenvaluesOnly);
-  return imhof(solver.eigenvalues().array() - d);
 }
 
 Answer<BreuschGodfrey> breusch_godfrey(const Fit& fit, size_t order, Before before) {

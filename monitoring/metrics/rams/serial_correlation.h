@@ -1,8 +1,6 @@
 /// Tests whether the residuals of a fit follow one another, as they do when a process left the line it was on. Pure.
 #pragma once
 
-#include <optional>
-
 #include "monitoring/metrics/rams/regression.h"
 
 namespace kintsugi::rams {
@@ -16,10 +14,6 @@ struct DurbinWatson {
 
 /// kMovingResiduals: all are zero; kSamples: no degree of freedom is left.
 Answer<DurbinWatson> durbin_watson(const Fit& fit);
-
-/// The exact one-sided p of the statistic (Imhof 1961). None above this number of samples.
-inline constexpr Eigen::Index kMostExact = 300;
-std::optional<double> durbin_watson_exact_p(const Fit& fit, double d);
 
 /// What stands for the residuals before the first one.
 enum class Before : uint8_t {

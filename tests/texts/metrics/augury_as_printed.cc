@@ -1,4 +1,4 @@
-#include "monitoring/metrics/augury/as_printed.h"
+#include "tests/texts/metrics/augury_as_printed.h"
 
 #include <algorithm>
 #include <cmath>
