@@ -98,7 +98,6 @@ asio::awaitable<Status> AttributeOperations::set_xattr(const Caller& caller, Nod
   request.set_value(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
   request.set_create(flags.create);
   request.set_replace(flags.replace);
-  request.set_kill_set_gid(flags.kill_setgid);
   // Files that are made in a directory may inherit this attribute, so no lease may hide it.
   if (files_.names().is_leased(node)) files_.give_back(node);
   beliefs_.forget(node);

@@ -22,8 +22,7 @@ DeviceTrend trend_of(const proto::SightDevice& from, const proto::SightDevice& t
   return {.requests_per_second = completed / seconds,
           .latency_seconds = completed > 0 ? grown(from.busy_ns(), to.busy_ns()) / completed / 1e9 : 0,
           .bytes_in_per_second = grown(from.bytes_in(), to.bytes_in()) / seconds,
-          .bytes_out_per_second = grown(from.bytes_out(), to.bytes_out()) / seconds,
-          .oldest_pending_seconds = static_cast<double>(to.oldest_pending_ns()) / 1e9};
+          .bytes_out_per_second = grown(from.bytes_out(), to.bytes_out()) / seconds};
 }
 
 }  // namespace

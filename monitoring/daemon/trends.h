@@ -19,7 +19,6 @@ struct DeviceTrend {
   double requests_per_second = 0;
   double latency_seconds = 0;  ///< mean latency of a request; 0: there was no request
   double bytes_in_per_second = 0, bytes_out_per_second = 0;
-  double oldest_pending_seconds = 0;
 };
 
 /// Bounded: the latest kMostSeries devices, and regions of the first kMostModelled processes. Not thread-safe.

@@ -82,8 +82,6 @@ std::string serialise(const Snapshot& snapshot) {
     proto::SightSnapshotProcess& process = *message.add_processes();
     *process.mutable_state() = view->to_report();
     process.set_silent_ns(static_cast<uint64_t>(std::max<int64_t>(snapshot.silent(*view).count(), 0)));
-    process.set_known_ns(
-        static_cast<uint64_t>(std::max<int64_t>((snapshot.taken - view->first_arrived()).count(), 0)));
     process.set_refused(view->refused());
   }
   for (const ServerLife& life : snapshot.servers) {

@@ -46,7 +46,6 @@ Verdict Detector::verdict(int64_t t_ns) {
   if (latch_) {
     out.state = State::kSick;
     out.alarm = latch_->alarm;
-    out.alarm->latched = !remarkable;
     return out;
   }
   if (out.score) {

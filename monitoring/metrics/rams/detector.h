@@ -24,7 +24,6 @@ struct Alarm {
   NodeScore score;  ///< the score that raised the alarm
   double threshold = 0;
   int64_t since_ns = 0;  ///< wall time of its first sample
-  bool latched = false;  ///< the score is below the threshold by now
 };
 
 struct Verdict {
