@@ -1,10 +1,9 @@
-// Open files against a model, and what their users are promised: read your writes, errors told to everybody, bounds on memory.
+// Open files against a model, and what their users are promised: read your writes, few calls, bounds on memory.
 #include <gtest/gtest.h>
 
 #include "client/lib/dirty/dirty_buffers.h"
 #include "client/lib/dirty/flush_groups.h"
-#include "client/lib/files/open_files.h"
-#include "tests/client/fake_cluster.h"
+#include "tests/client/open_file_rig.h"
 #include "tests/expect_ok.h"
 #include "tests/test_seeds.h"
 
@@ -13,63 +12,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// A fake cluster with open files.
-struct Rig {
-  explicit Rig(uint64_t seed, FilesOptions options = {}, std::unique_ptr<DirtyMemory> memory = nullptr)
-      : cluster(seed), files(cluster.open_files(options, std::move(memory))) {}
-  ~Rig() {
-    if (files) (void)cluster.run(files->stop());
-    files.reset();
-  }
-
-  template <class T>
-  T run(asio::awaitable<T> task) {
-    return cluster.run(std::move(task));
-  }
-  std::unique_ptr<OpenHandle> open(uint64_t inode) {
-    auto opened = run(files->open({}, inode));
-    KINTSUGI_ASSERT(opened);
-    return std::move(*opened);
-  }
-  Status write(OpenHandle& handle, uint64_t offset, std::span<const std::byte> bytes) {
-    return run(handle.file().write({}, offset, bytes));
-  }
-  Bytes read(OpenHandle& handle, uint64_t offset, uint64_t length) {
-    Bytes bytes(length);
-    const auto read = run(handle.file().read({}, offset, bytes));
-    EXPECT_TRUE(read) << read.error();
-    bytes.resize(read ? *read : 0);
-    return bytes;
-  }
-  void close(std::unique_ptr<OpenHandle>& handle) {
-    (void)run(handle->close({}, true));
-    handle.reset();
-  }
-
-  FakeCluster cluster;
-  std::unique_ptr<OpenFiles> files;
-};
-
-Bytes part(const Bytes& bytes, uint64_t offset, uint64_t length) {
-  if (offset >= bytes.size()) return {};
-  const auto begin = bytes.begin() + static_cast<ptrdiff_t>(offset);
-  return {begin, begin + static_cast<ptrdiff_t>(std::min<uint64_t>(length, bytes.size() - offset))};
-}
-
-/// Where and how two contents differ first; empty when they do not.
-std::string difference(const Bytes& found, const Bytes& expected) {
-  if (found.size() != expected.size()) return fmt::format("{} bytes, not {}", found.size(), expected.size());
-  const auto at = std::ranges::mismatch(found, expected);
-  if (at.in1 == found.end()) return "";
-  size_t wrong = 0, zeros = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    wrong += found[i] != expected[i];
-    zeros += found[i] != expected[i] && found[i] == std::byte{};
-  }
-  return fmt::format("{} bytes differ, the first one at {}; {} of them are 0", wrong, at.in1 - found.begin(),
-                     zeros);
-}
-
 TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
   const TestSeeds seeds(12);
   for (uint64_t seed = seeds.first(); seed < seeds.end(); ++seed) {
@@ -77,7 +19,7 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
     // Little memory, so that writers wait and files are written out in many ways.
     FilesOptions options{.dirty_bytes = seed % 3 == 0 ? size_t{1} << 20 : size_t{8} << 20};
     if (seed % 4 == 0) options.read_ahead_bytes = 0;
-    Rig rig(seed, options);
+    OpenFileRig rig(seed, options);
     rig.cluster.meta.keeps_inline = seed % 2 == 0;
     auto& random = rig.cluster.simulation.random();
     const uint64_t inode = rig.cluster.meta.add_inode();
@@ -159,175 +101,8 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
   }
 }
 
-TEST(OpenFile, TellsAFailedWriteToEveryHandleOnceAndKeepsTheBytes) {
-  Rig rig(1);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto first = rig.open(inode), second = rig.open(inode);
-  const Bytes bytes = random_bytes(50'000, 1);
-  rig.cluster.meta.refuses_writes = {Code::kNoSpace, "full"};
-  ASSERT_EQ(rig.write(*first, 0, bytes), Status{});
-  EXPECT_EQ(rig.run(first->sync({})).code(), Code::kNoSpace);
-  EXPECT_EQ(second->check().code(), Code::kNoSpace);
-  EXPECT_EQ(second->check(), Status{});
-  auto third = rig.open(inode);
-  EXPECT_EQ(third->check(), Status{}) << "it was opened after the failure";
-  EXPECT_EQ(rig.run(first->sync({})).code(), Code::kNoSpace) << "they are still not durable";
-  EXPECT_TRUE(rig.read(*third, 0, bytes.size()) == bytes);
-  rig.cluster.meta.refuses_writes = {};
-  EXPECT_EQ(rig.run(second->sync({})), Status{});
-  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), bytes.size());
-  for (auto* handle : {&first, &second, &third})
-    rig.close(*handle);
-}
-
-TEST(OpenFile, GivesFailedBytesUpWithItsLastHandle) {
-  Rig rig(2);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  rig.cluster.meta.refuses_writes = {Code::kQuota, "too much"};
-  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  EXPECT_EQ(rig.run(handle->close({}, true)).code(), Code::kQuota);
-  handle.reset();
-  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
-  EXPECT_FALSE(rig.files->find(inode));
-}
-
-TEST(OpenFile, OfAnInodeThatIsGoneSaysSoAndFreesItsMemory) {
-  Rig rig(3);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  rig.cluster.meta.inodes.erase(inode);
-  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kStale);
-  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
-  EXPECT_EQ(rig.write(*handle, 0, random_bytes(1, 1)).code(), Code::kStale);
-  rig.close(handle);
-}
-
-TEST(OpenFile, WhoseLeaseWasLostLosesWhatWasNotWrittenOutAndGoesOnToWork) {
-  Rig rig(4);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kLeaseLost, "was given to others, since this client was silent"};
-  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kLeaseLost);
-  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
-  rig.cluster.meta.refuses_writes = {};
-  KINTSUGI_EXPECT_OK(rig.write(*handle, 0, random_bytes(1000, 2)));
-  KINTSUGI_EXPECT_OK(rig.run(handle->sync({})));
-  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), 1000u);
-  rig.close(handle);
-}
-
-TEST(OpenFile, ThatWasRemovedAndClosedIsNoLossAndOneThatIsOpenIs) {
-  for (const bool open : {false, true}) {
-    Rig rig(16);
-    const uint64_t inode = rig.cluster.meta.add_inode();
-    auto handle = rig.open(inode);
-    ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-    rig.cluster.meta.inodes.erase(inode);
-    if (!open) {
-      (void)rig.run(handle->close({}));
-      handle.reset();
-    }
-    EXPECT_EQ(rig.run(rig.files->sync_all({})).code(), open ? Code::kStale : Code::kOk);
-    EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
-    if (open) rig.close(handle);
-  }
-}
-
-TEST(OpenFile, WhoseLeaseWasLostIsALossAlsoIfItWasClosed) {
-  Rig rig(16);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kLeaseLost, "was given to others, since this client was silent"};
-  (void)rig.run(handle->close({}));
-  handle.reset();
-  EXPECT_EQ(rig.run(rig.files->sync_all({})).code(), Code::kLeaseLost);
-  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
-}
-
-TEST(OpenFile, KeepsTheLeaseThatItWasGrantedAnewWhenTheFlushOfTheOneThatWasLostEnds) {
-  Rig rig(17);
-  FakeMetaServer& meta = rig.cluster.meta;
-  meta.grants_leases = true;
-  const uint64_t inode = meta.add_inode();
-  const auto open = [&] {
-    auto opened = rig.run(rig.files->open({}, inode, /*for_writing=*/true));
-    KINTSUGI_ASSERT(opened);
-    return std::move(*opened);
-  };
-  Session& session = rig.files->session();
-  auto first = open();
-  ASSERT_TRUE(session.has_lease(inode));
-  ASSERT_EQ(rig.write(*first, 0, random_bytes(50'000, 1)), Status{});
-  // Others want to see the file; what was kept back of it is answered late.
-  meta.answers_after[rpc::Method::kWriteExtents] = 3s;
-  rig.files->give_back(inode);
-  rig.cluster.simulation.run_for(1s);
-  meta.lost_leases = {inode};
-  KINTSUGI_ASSERT_OK(rig.run(session.tell({})));
-  meta.lost_leases.clear();
-  KINTSUGI_ASSERT_OK(rig.run(session.tell({})));
-  auto second = open();
-  ASSERT_TRUE(session.has_lease(inode));
-  meta.given_back.clear();
-  KINTSUGI_EXPECT_OK(rig.write(*second, 0, random_bytes(1000, 2)));
-  rig.cluster.simulation.run_for(4s);
-  EXPECT_TRUE(session.has_lease(inode));
-  EXPECT_FALSE(meta.given_back.contains(inode)) << "others may write, and what is kept back goes over that";
-  rig.close(first);
-  rig.close(second);
-}
-
-TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {
-  Rig rig(4);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  const Bytes bytes = random_bytes(300'000, 1);
-  ASSERT_EQ(rig.write(*handle, 7, bytes), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
-  std::optional<Status> synced;
-  const auto sync = [&]() -> asio::awaitable<void> { synced = co_await handle->sync({}); };
-  asio::co_spawn(rig.cluster.simulation.executor(), sync(), asio::detached);
-  rig.cluster.simulation.run_for(std::chrono::minutes(5));
-  EXPECT_FALSE(synced);
-  rig.cluster.meta.refuses_writes = {};
-  rig.cluster.simulation.run_for(std::chrono::seconds(30));
-  ASSERT_TRUE(synced);
-  EXPECT_EQ(*synced, Status{});
-  rig.close(handle);
-}
-
-TEST(OpenFile, FailsAfterTheIoTimeout) {
-  Rig rig(5, {.io_timeout = std::chrono::seconds(60)});
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  ASSERT_EQ(rig.write(*handle, 7, random_bytes(100, 1)), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
-  const TimePoint began = rig.cluster.simulation.now();
-  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kUnavailable);
-  EXPECT_GE(rig.cluster.simulation.now() - began, std::chrono::seconds(55));
-  EXPECT_LE(rig.cluster.simulation.now() - began, std::chrono::seconds(150));
-  rig.cluster.meta.refuses_writes = {};
-  EXPECT_EQ(rig.run(handle->sync({})), Status{});
-  rig.close(handle);
-}
-
-TEST(OpenFile, ChangesThatAreRepeatedAreCarriedOutOnce) {
-  Rig rig(6);
-  const uint64_t inode = rig.cluster.meta.add_inode();
-  auto handle = rig.open(inode);
-  ASSERT_EQ(rig.write(*handle, 0, random_bytes(100, 1)), Status{});
-  rig.cluster.meta.lose_answers = 1;
-  EXPECT_EQ(rig.run(handle->sync({})), Status{});
-  EXPECT_EQ(rig.cluster.meta.extent_writes.size(), 1u);
-  rig.close(handle);
-}
-
 TEST(OpenFile, PacksScatteredWritesIntoOneStripe) {
-  Rig rig(7);
+  OpenFileRig rig(7);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   // 100 blocks of 4 KiB: more than a cell of 64 KiB, less than a stripe.
@@ -350,7 +125,7 @@ TEST(OpenFile, PacksScatteredWritesIntoOneStripe) {
 }
 
 TEST(OpenFile, FewBytesThatSomebodyWaitsForGoToTheMetaserverAlone) {
-  Rig rig(7);
+  OpenFileRig rig(7);
   rig.cluster.meta.keeps_inline = true;
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
@@ -374,7 +149,7 @@ TEST(OpenFile, FewBytesThatSomebodyWaitsForGoToTheMetaserverAlone) {
 }
 
 TEST(OpenFile, AMetaserverThatKeepsNoBytesIsNotAskedEachTime) {
-  Rig rig(7);
+  OpenFileRig rig(7);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   for (int i = 0; i < 5; ++i) {
@@ -392,7 +167,7 @@ TEST(OpenFile, AMetaserverThatKeepsNoBytesIsNotAskedEachTime) {
 }
 
 TEST(OpenFile, SequentialBytesOfAStripeAreOneExtent) {
-  Rig rig(8, {.dirty_bytes = 3 << 20});
+  OpenFileRig rig(8, {.dirty_bytes = 3 << 20});
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   // A stripe of this cluster holds 3 x 256 KiB: a quarter of the memory.
@@ -407,7 +182,7 @@ TEST(OpenFile, SequentialBytesOfAStripeAreOneExtent) {
 }
 
 TEST(OpenFile, IsWrittenOutAfterAWhileWithoutSync) {
-  Rig rig(9);
+  OpenFileRig rig(9);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(10, 1)), Status{});
@@ -419,7 +194,7 @@ TEST(OpenFile, IsWrittenOutAfterAWhileWithoutSync) {
 }
 
 TEST(OpenFile, ManyFilesShareTheMemory) {
-  Rig rig(10, {.dirty_bytes = 1 << 20});
+  OpenFileRig rig(10, {.dirty_bytes = 1 << 20});
   std::vector<std::unique_ptr<OpenHandle>> handles;
   for (int i = 0; i < 200; ++i) {
     handles.push_back(rig.open(rig.cluster.meta.add_inode()));
@@ -433,7 +208,7 @@ TEST(OpenFile, ManyFilesShareTheMemory) {
 }
 
 TEST(OpenFile, KnowsItsHolesAndData) {
-  Rig rig(11);
+  OpenFileRig rig(11);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   constexpr uint64_t kMiB = 1 << 20;
@@ -456,7 +231,7 @@ TEST(OpenFile, KnowsItsHolesAndData) {
 }
 
 TEST(OpenFile, HasTheTimeAndTheModeThatFollowFromUnwrittenBytes) {
-  Rig rig(12);
+  OpenFileRig rig(12);
   const uint64_t inode = rig.cluster.meta.add_inode();
   rig.cluster.meta.inodes[inode].attributes.set_mode(06755);
   auto handle = rig.open(inode);
@@ -482,7 +257,7 @@ TEST(OpenFile, HasTheTimeAndTheModeThatFollowFromUnwrittenBytes) {
 }
 
 TEST(OpenFile, ReadsAroundLostServersAndFindsChunksThatMoved) {
-  Rig rig(13);
+  OpenFileRig rig(13);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   const Bytes bytes = random_bytes(2'000'000, 1);
@@ -498,7 +273,7 @@ TEST(OpenFile, ReadsAroundLostServersAndFindsChunksThatMoved) {
 }
 
 TEST(OpenFile, SeesWhatOthersWroteWhenToldSo) {
-  Rig rig(14);
+  OpenFileRig rig(14);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto others = rig.cluster.open_files();
   auto other = rig.run(others->open({}, inode));
@@ -531,7 +306,7 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
     std::span<std::byte> region_;
   };
   ProcessDirtyMemory memory(DirtyBuffers::region_bytes(4 << 20));
-  Rig rig(15, {}, std::make_unique<Lasting>(memory.region()));
+  OpenFileRig rig(15, {}, std::make_unique<Lasting>(memory.region()));
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   Bytes model = random_bytes(200'000, 1);

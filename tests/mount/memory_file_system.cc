@@ -15,192 +15,17 @@ namespace {
 /// Who waits for a lock looks so often whether its application was interrupted.
 constexpr Duration kLooksForInterrupt = std::chrono::milliseconds(5);
 
-Status gone() {
-  return {Code::kStale, "no such inode"};
-}
 Status missing() {
   return {Code::kNotFound, "no such entry"};
 }
 
-template <class T>
-void put(std::string& out, const T& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-void put_text(std::string& out, std::string_view text) {
-  put(out, static_cast<uint32_t>(text.size()));
-  out.append(text);
-}
-
-struct Reader {
-  std::string_view left;
-  bool ok = true;
-  template <class T>
-  T get() {
-    T value{};
-    if (left.size() < sizeof value) {
-      ok = false;
-      return value;
-    }
-    std::memcpy(&value, left.data(), sizeof value);
-    left.remove_prefix(sizeof value);
-    return value;
-  }
-  std::string text() {
-    const auto size = get<uint32_t>();
-    if (left.size() < size) {
-      ok = false;
-      return {};
-    }
-    std::string result(left.substr(0, size));
-    left.remove_prefix(size);
-    return result;
-  }
-};
-
 }  // namespace
-
-MemoryFileSystem::MemoryFileSystem(const runtime::Runtime& runtime, std::string directory)
-    : runtime_(runtime), directory_(std::move(directory)), unlocked_(runtime) {
-  if (!directory_.empty()) {
-    log_ = ::open((directory_ + "/log").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    KINTSUGI_ASSERT(log_ >= 0);
-    replay();
-  }
-  if (!nodes_.contains(kRootNode)) {
-    Node& root = nodes_[kRootNode];
-    root.attributes = {.inode = kRootNode, .mode = S_IFDIR | 0777, .links = 2};
-    root.attributes.modified_ns = root.attributes.changed_ns = root.attributes.accessed_ns = now();
-    root.parent = kRootNode;
-  }
-}
-
-MemoryFileSystem::~MemoryFileSystem() {
-  for (auto& [id, node] : nodes_)
-    if (node.contents >= 0) ::close(node.contents);
-  if (log_ >= 0) ::close(log_);
-}
-
-size_t MemoryFileSystem::live_lookups() const {
-  size_t total = 0;
-  for (const auto& [id, node] : nodes_)
-    total += node.lookups;
-  return total;
-}
-
-int64_t MemoryFileSystem::now() const {
-  return runtime_.clock.wall_now().time_since_epoch().count();
-}
-
-MemoryFileSystem::Node* MemoryFileSystem::find(NodeId id) {
-  const auto found = nodes_.find(id);
-  return found == nodes_.end() ? nullptr : &found->second;
-}
-
-Entry MemoryFileSystem::entry_of(NodeId id, Node& node, bool count) {
-  refresh_size(node);
-  if (count) ++node.lookups;
-  return {.node = id, .attributes = node.attributes, .entry_valid = lifetime, .attributes_valid = lifetime};
-}
-
-NodeId MemoryFileSystem::find_name(const Node& directory, std::string_view name) const {
-  const auto found = directory.names.find(std::string(name));
-  return found == directory.names.end() ? 0 : directory.entries.at(found->second).second;
-}
-
-void MemoryFileSystem::enter(Node& directory, std::string_view name, NodeId id) {
-  const uint64_t cookie = directory.next_cookie++;
-  directory.entries[cookie] = {std::string(name), id};
-  directory.names[std::string(name)] = cookie;
-  directory.attributes.modified_ns = directory.attributes.changed_ns = now();
-  note_entry(directory.attributes.inode, name, id, cookie);
-}
-
-void MemoryFileSystem::leave(Node& directory, std::string_view name) {
-  const auto found = directory.names.find(std::string(name));
-  directory.entries.erase(found->second);
-  directory.names.erase(found);
-  directory.attributes.modified_ns = directory.attributes.changed_ns = now();
-  note_entry(directory.attributes.inode, name, 0, 0);
-}
-
-void MemoryFileSystem::open_contents(NodeId id, Node& node) {
-  if (!S_ISREG(node.attributes.mode)) return;
-  node.contents = directory_.empty() ? ::memfd_create("file", MFD_CLOEXEC)
-                                     : ::open(fmt::format("{}/{}", directory_, id).c_str(),
-                                              O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  KINTSUGI_ASSERT(node.contents >= 0);
-}
-
-void MemoryFileSystem::refresh_size(Node& node) {
-  if (node.contents < 0) return;
-  struct stat found{};
-  ::fstat(node.contents, &found);
-  node.attributes.size_bytes = static_cast<uint64_t>(found.st_size);
-  node.attributes.blocks = static_cast<uint64_t>(found.st_blocks);
-}
-
-Result<NodeId> MemoryFileSystem::make(const Caller& caller, NodeId parent, const NewNode& what) {
-  Node* directory = find(parent);
-  if (directory == nullptr) return gone();
-  if (!S_ISDIR(directory->attributes.mode)) return Status{Code::kNotDirectory, "no directory"};
-  const NodeId id = next_id_++;
-  Node& node = nodes_[id];
-  directory = find(parent);  // the table may have moved
-  node.attributes = {.inode = id,
-                     .mode = what.mode & ~(what.umask & 0777),
-                     .links = 1,
-                     .uid = caller.uid,
-                     .gid = caller.gid,
-                     .device = what.device};
-  if ((directory->attributes.mode & S_ISGID) != 0) {
-    node.attributes.gid = directory->attributes.gid;
-    if (S_ISDIR(what.mode)) node.attributes.mode |= S_ISGID;
-  }
-  node.attributes.accessed_ns = node.attributes.modified_ns = node.attributes.changed_ns = now();
-  open_contents(id, node);
-  return id;
-}
-
-Result<Entry> MemoryFileSystem::make_entry(const Caller& caller, NodeId parent, std::string_view name,
-                                           const NewNode& what, std::string_view target) {
-  if (const auto before = done_before(caller)) {
-    if (Node* node = find(*before)) return entry_of(*before, *node, true);
-  }
-  Node* directory = find(parent);
-  if (directory == nullptr) return gone();
-  if (find_name(*directory, name) != 0) return Status{Code::kAlreadyExists, "it exists"};
-  const auto id = make(caller, parent, what);
-  if (!id) return id.error();
-  Node& node = *find(*id);
-  directory = find(parent);
-  if (S_ISDIR(what.mode)) {
-    node.attributes.links = 2;
-    node.parent = parent;
-    ++directory->attributes.links;
-  }
-  node.target = target;
-  if (!target.empty()) node.attributes.size_bytes = target.size();
-  note_node(*id, node);
-  enter(*directory, name, *id);
-  note_node(parent, *directory);
-  commit(caller, *id);
-  return entry_of(*id, node, true);
-}
 
 void MemoryFileSystem::forget(NodeId id, uint64_t lookups) {
   Node* node = find(id);
   if (node == nullptr) return;
   node->lookups -= std::min(node->lookups, lookups);
   drop_if_unused(id);
-}
-
-void MemoryFileSystem::drop_if_unused(NodeId id) {
-  Node* node = find(id);
-  if (node == nullptr || node->attributes.links > 0 || node->lookups > 0 || node->opens > 0) return;
-  // After a restart nobody knows what is looked up and open, so nothing goes away then.
-  if (!directory_.empty()) return;
-  if (node->contents >= 0) ::close(node->contents);
-  nodes_.erase(id);
 }
 
 asio::awaitable<Result<Entry>> MemoryFileSystem::lookup(const Caller&, NodeId parent, std::string_view name) {
@@ -216,11 +41,6 @@ asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::get_attributes(const
   if (node == nullptr) co_return gone();
   refresh_size(*node);
   co_return AttributesAnswer{node->attributes, lifetime};
-}
-
-void MemoryFileSystem::truncate(Node& node, uint64_t bytes) {
-  (void)!::ftruncate(node.contents, static_cast<off_t>(bytes));
-  node.attributes.modified_ns = node.attributes.changed_ns = now();
 }
 
 asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::set_attributes(const Caller& caller, NodeId id,
@@ -244,8 +64,8 @@ asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::set_attributes(const
   if (changes.accessed) attributes.accessed_ns = changes.accessed->now ? now() : changes.accessed->ns;
   if (changes.modified) attributes.modified_ns = changes.modified->now ? now() : changes.modified->ns;
   attributes.changed_ns = now();
-  note_node(id, *node);
-  commit(caller, id);
+  log().note_node(id, *node);
+  log().commit(caller, id);
   refresh_size(*node);
   co_return AttributesAnswer{attributes, lifetime};
 }
@@ -274,42 +94,35 @@ asio::awaitable<Result<Entry>> MemoryFileSystem::link(const Caller& caller, Node
                                                       std::string_view name) {
   Node *node = find(id), *directory = find(parent);
   if (node == nullptr || directory == nullptr) co_return gone();
-  if (done_before(caller)) co_return entry_of(id, *node, true);
+  if (log().done_before(caller)) co_return entry_of(id, *node, true);
   if (find_name(*directory, name) != 0) co_return Status{Code::kAlreadyExists, "it exists"};
   ++node->attributes.links;
   node->attributes.changed_ns = now();
-  note_node(id, *node);
+  log().note_node(id, *node);
   enter(*directory, name, id);
-  note_node(parent, *directory);
-  commit(caller, id);
+  log().note_node(parent, *directory);
+  log().commit(caller, id);
   co_return entry_of(id, *node, true);
 }
 
-void MemoryFileSystem::unlinked(NodeId id) {
-  Node& node = *find(id);
-  node.attributes.links -= S_ISDIR(node.attributes.mode) ? node.attributes.links : 1;
-  node.attributes.changed_ns = now();
-  note_node(id, node);
-}
-
 asio::awaitable<Status> MemoryFileSystem::unlink(const Caller& caller, NodeId parent, std::string_view name) {
-  if (done_before(caller)) co_return Status{};
+  if (log().done_before(caller)) co_return Status{};
   Node* directory = find(parent);
   if (directory == nullptr) co_return gone();
   const NodeId id = find_name(*directory, name);
   if (id == 0) co_return missing();
   if (S_ISDIR(find(id)->attributes.mode)) co_return Status{Code::kIsDirectory, "a directory"};
   leave(*directory, name);
-  note_node(parent, *directory);
+  log().note_node(parent, *directory);
   unlinked(id);
-  commit(caller, id);
+  log().commit(caller, id);
   drop_if_unused(id);
   co_return Status{};
 }
 
 asio::awaitable<Status> MemoryFileSystem::remove_directory(const Caller& caller, NodeId parent,
                                                            std::string_view name) {
-  if (done_before(caller)) co_return Status{};
+  if (log().done_before(caller)) co_return Status{};
   Node* directory = find(parent);
   if (directory == nullptr) co_return gone();
   const NodeId id = find_name(*directory, name);
@@ -319,9 +132,9 @@ asio::awaitable<Status> MemoryFileSystem::remove_directory(const Caller& caller,
   if (!node.entries.empty()) co_return Status{Code::kNotEmpty, "not empty"};
   leave(*directory, name);
   --directory->attributes.links;
-  note_node(parent, *directory);
+  log().note_node(parent, *directory);
   unlinked(id);
-  commit(caller, id);
+  log().commit(caller, id);
   drop_if_unused(id);
   co_return Status{};
 }
@@ -329,7 +142,7 @@ asio::awaitable<Status> MemoryFileSystem::remove_directory(const Caller& caller,
 asio::awaitable<Status> MemoryFileSystem::rename(const Caller& caller, NodeId parent, std::string_view name,
                                                  NodeId new_parent, std::string_view new_name,
                                                  RenameFlags flags) {
-  if (done_before(caller)) co_return Status{};
+  if (log().done_before(caller)) co_return Status{};
   Node *from = find(parent), *to = find(new_parent);
   if (from == nullptr || to == nullptr) co_return gone();
   const NodeId id = find_name(*from, name), other = find_name(*to, new_name);
@@ -359,7 +172,7 @@ asio::awaitable<Status> MemoryFileSystem::rename(const Caller& caller, NodeId pa
       --to->attributes.links;
       ++from->attributes.links;
     }
-    note_node(other, swapped);
+    log().note_node(other, swapped);
   }
   enter(*to, new_name, id);
   if (directory) {
@@ -368,10 +181,10 @@ asio::awaitable<Status> MemoryFileSystem::rename(const Caller& caller, NodeId pa
     ++to->attributes.links;
   }
   node.attributes.changed_ns = now();
-  note_node(id, node);
-  note_node(parent, *from);
-  note_node(new_parent, *to);
-  commit(caller, id);
+  log().note_node(id, node);
+  log().note_node(parent, *from);
+  log().note_node(new_parent, *to);
+  log().commit(caller, id);
   if (other != 0) drop_if_unused(other);
   co_return Status{};
 }
@@ -393,7 +206,7 @@ asio::awaitable<Result<CreateAnswer>> MemoryFileSystem::create(const Caller& cal
   if (directory == nullptr) co_return gone();
   NodeId id = find_name(*directory, name);
   Entry entry;
-  if (id == 0 || done_before(caller)) {
+  if (id == 0 || log().done_before(caller)) {
     auto made = make_entry(caller, parent, name, what);
     if (!made) co_return made.error();
     entry = *made;
@@ -416,8 +229,8 @@ asio::awaitable<Result<CreateAnswer>> MemoryFileSystem::create_nameless(const Ca
   Node& node = *find(*id);
   node.attributes.links = 0;
   ++node.opens;
-  note_node(*id, node);
-  commit(caller, *id);
+  log().note_node(*id, node);
+  log().commit(caller, *id);
   CreateAnswer answer{.entry = entry_of(*id, node, true), .open = open_as};
   answer.open.handle = *id;
   co_return answer;
@@ -462,7 +275,7 @@ asio::awaitable<Status> MemoryFileSystem::flush(const Caller& caller, NodeId id,
   Node* node = find(id);
   if (node == nullptr) co_return Status{};
   (void)caller;
-  std::erase_if(node->locks, [&](const HeldLock& held) { return held.owner == owner && !held.flock; });
+  node->locks.release(owner, false);
   unlocked_.notify_all();
   co_return Status{};
 }
@@ -471,8 +284,7 @@ asio::awaitable<Status> MemoryFileSystem::release(const Caller&, NodeId id, cons
   Node* node = find(id);
   if (node == nullptr) co_return Status{};
   if (request.unlock_flock) {
-    std::erase_if(node->locks,
-                  [&](const HeldLock& held) { return held.owner == request.lock_owner && held.flock; });
+    node->locks.release(request.lock_owner, true);
     unlocked_.notify_all();
   }
   if (node->opens > 0) --node->opens;
@@ -526,7 +338,7 @@ asio::awaitable<Result<FileSystemSpace>> MemoryFileSystem::space(const Caller&, 
                             .free_blocks = 1 << 19,
                             .available_blocks = 1 << 19,
                             .files = 1000000,
-                            .free_files = 1000000 - nodes_.size()};
+                            .free_files = 1000000 - inodes()};
 }
 
 asio::awaitable<Status> MemoryFileSystem::set_xattr(const Caller& caller, NodeId id, std::string_view name,
@@ -534,12 +346,13 @@ asio::awaitable<Status> MemoryFileSystem::set_xattr(const Caller& caller, NodeId
   Node* node = find(id);
   if (node == nullptr) co_return gone();
   const bool exists = node->xattrs.find(name) != node->xattrs.end();
-  if (flags.create && exists && !done_before(caller)) co_return Status{Code::kAlreadyExists, "it exists"};
+  if (flags.create && exists && !log().done_before(caller))
+    co_return Status{Code::kAlreadyExists, "it exists"};
   if (flags.replace && !exists) co_return Status{Code::kNoData, "no such attribute"};
   node->xattrs[std::string(name)] = std::string(reinterpret_cast<const char*>(value.data()), value.size());
   if (flags.kill_setgid) node->attributes.mode &= ~uint32_t{S_ISGID};
-  note_node(id, *node);
-  commit(caller, id);
+  log().note_node(id, *node);
+  log().commit(caller, id);
   co_return Status{};
 }
 
@@ -567,46 +380,11 @@ asio::awaitable<Status> MemoryFileSystem::remove_xattr(const Caller& caller, Nod
   if (node == nullptr) co_return gone();
   const auto found = node->xattrs.find(name);
   if (found == node->xattrs.end())
-    co_return done_before(caller) ? Status{} : Status{Code::kNoData, "no such attribute"};
+    co_return log().done_before(caller) ? Status{} : Status{Code::kNoData, "no such attribute"};
   node->xattrs.erase(found);
-  note_node(id, *node);
-  commit(caller, id);
+  log().note_node(id, *node);
+  log().commit(caller, id);
   co_return Status{};
-}
-
-bool MemoryFileSystem::conflicts(const Node& node, const LockRequest& request, Lock* holder) const {
-  if (request.lock.type == LockType::kUnlock) return false;
-  for (const HeldLock& held : node.locks) {
-    if (held.flock != request.flock || held.owner == request.owner) continue;
-    if (held.lock.end < request.lock.start || request.lock.end < held.lock.start) continue;
-    if (held.lock.type == LockType::kRead && request.lock.type == LockType::kRead) continue;
-    if (holder != nullptr) *holder = held.lock;
-    return true;
-  }
-  return false;
-}
-
-void MemoryFileSystem::apply_lock(Node& node, const LockRequest& request) {
-  std::list<HeldLock> kept;
-  for (const HeldLock& held : node.locks) {
-    const bool meets = held.flock == request.flock && held.owner == request.owner &&
-                       held.lock.end >= request.lock.start && held.lock.start <= request.lock.end;
-    if (!meets) {
-      kept.push_back(held);
-      continue;
-    }
-    if (held.lock.start < request.lock.start) {
-      kept.push_back(held);
-      kept.back().lock.end = request.lock.start - 1;
-    }
-    if (held.lock.end > request.lock.end) {
-      kept.push_back(held);
-      kept.back().lock.start = request.lock.end + 1;
-    }
-  }
-  if (request.lock.type != LockType::kUnlock) kept.push_back({request.owner, request.flock, request.lock});
-  node.locks = std::move(kept);
-  unlocked_.notify_all();
 }
 
 asio::awaitable<Result<Lock>> MemoryFileSystem::get_lock(const Caller&, NodeId id,
@@ -614,7 +392,7 @@ asio::awaitable<Result<Lock>> MemoryFileSystem::get_lock(const Caller&, NodeId i
   Node* node = find(id);
   if (node == nullptr) co_return gone();
   Lock holder = request.lock;
-  if (!conflicts(*node, request, &holder)) holder.type = LockType::kUnlock;
+  if (!node->locks.conflict(request, &holder)) holder.type = LockType::kUnlock;
   co_return holder;
 }
 
@@ -623,13 +401,14 @@ asio::awaitable<Status> MemoryFileSystem::set_lock(const Caller& caller, NodeId 
   for (;;) {
     Node* node = find(id);
     if (node == nullptr) co_return gone();
-    if (!conflicts(*node, request, nullptr)) {
-      apply_lock(*node, request);
+    if (!node->locks.conflict(request, nullptr)) {
+      node->locks.apply(request);
+      unlocked_.notify_all();
       co_return Status{};
     }
     if (!request.wait) co_return Status{Code::kWouldBlock, "locked"};
     if (caller.interrupt->requested()) co_return Status{Code::kInterrupted, "interrupted"};
-    co_await unlocked_.wait_until(runtime_.clock.now() + kLooksForInterrupt);
+    co_await unlocked_.wait_until(runtime().clock.now() + kLooksForInterrupt);
   }
 }
 
@@ -673,101 +452,6 @@ asio::awaitable<Result<uint64_t>> MemoryFileSystem::copy_range(const Caller&, co
     co_return Status{Code::kNoSpace, "pwrite"};
   }
   co_return static_cast<uint64_t>(got);
-}
-
-void MemoryFileSystem::note_node(NodeId id, const Node& node) {
-  if (log_ < 0) return;
-  pending_.push_back('N');
-  put(pending_, id);
-  put(pending_, node.attributes);
-  put(pending_, node.parent);
-  put_text(pending_, node.target);
-  put(pending_, static_cast<uint32_t>(node.xattrs.size()));
-  for (const auto& [name, value] : node.xattrs) {
-    put_text(pending_, name);
-    put_text(pending_, value);
-  }
-}
-
-void MemoryFileSystem::note_entry(NodeId directory, std::string_view name, NodeId child, uint64_t cookie) {
-  if (log_ < 0) return;
-  pending_.push_back('D');
-  put(pending_, directory);
-  put_text(pending_, name);
-  put(pending_, child);
-  put(pending_, cookie);
-}
-
-void MemoryFileSystem::commit(const Caller& caller, NodeId result) {
-  if (log_ < 0) return;
-  pending_.push_back('U');
-  put(pending_, caller.unique);
-  put(pending_, result);
-  std::string record;
-  put_text(record, pending_);
-  pending_.clear();
-  KINTSUGI_ASSERT(::write(log_, record.data(), record.size()) == static_cast<ssize_t>(record.size()));
-}
-
-std::optional<NodeId> MemoryFileSystem::done_before(const Caller& caller) const {
-  if (!caller.resent) return {};
-  const auto found = done_.find(caller.unique);
-  if (found == done_.end()) return {};
-  return found->second;
-}
-
-void MemoryFileSystem::replay() {
-  struct stat found{};
-  ::fstat(log_, &found);
-  std::string all(static_cast<size_t>(found.st_size), 0);
-  KINTSUGI_ASSERT(::pread(log_, all.data(), all.size(), 0) == found.st_size);
-  Reader log{all};
-  size_t good = 0;
-  for (;;) {
-    Reader record{{}};
-    const std::string text = log.text();
-    if (!log.ok) break;
-    good = all.size() - log.left.size();
-    record.left = text;
-    while (!record.left.empty() && record.ok) {
-      const auto kind = record.get<char>();
-      if (kind == 'N') {
-        const auto id = record.get<NodeId>();
-        Node& node = nodes_[id];
-        node.attributes = record.get<Attributes>();
-        node.parent = record.get<NodeId>();
-        node.target = record.text();
-        node.xattrs.clear();
-        for (auto left = record.get<uint32_t>(); left > 0 && record.ok; --left) {
-          const std::string name = record.text();
-          node.xattrs[name] = record.text();
-        }
-        next_id_ = std::max(next_id_, id + 1);
-      } else if (kind == 'D') {
-        Node& directory = nodes_[record.get<NodeId>()];
-        const std::string name = record.text();
-        const auto child = record.get<NodeId>();
-        const auto cookie = record.get<uint64_t>();
-        if (const auto old = directory.names.find(name); old != directory.names.end()) {
-          directory.entries.erase(old->second);
-          directory.names.erase(old);
-        }
-        if (child != 0) {
-          directory.entries[cookie] = {name, child};
-          directory.names[name] = cookie;
-          directory.next_cookie = cookie + 1;
-        }
-      } else {
-        const auto unique = record.get<uint64_t>();
-        done_[unique] = record.get<NodeId>();
-      }
-    }
-    KINTSUGI_ASSERT(record.ok);
-  }
-  // What a killed process had half written was answered to nobody.
-  KINTSUGI_ASSERT(::ftruncate(log_, static_cast<off_t>(good)) == 0);
-  for (auto& [id, node] : nodes_)
-    if (node.contents < 0) open_contents(id, node);
 }
 
 }  // namespace kintsugi::mount

@@ -5,26 +5,23 @@
 /// record of a log there: a process that takes over reads it and knows which requests were carried out.
 #pragma once
 
-#include <list>
-#include <map>
 #include <string>
-#include <unordered_map>
 
 #include "client/mount/kernel/file_system.h"
 #include "common/runtime/event.h"
+#include "tests/mount/memory_tree.h"
 
 namespace kintsugi::mount {
 
-class MemoryFileSystem : public FileSystem {
+class MemoryFileSystem : public FileSystem, protected MemoryTree {
  public:
   /// `directory`: on a tmpfs, empty at first; empty: nothing outlives this object.
-  explicit MemoryFileSystem(const runtime::Runtime& runtime, std::string directory = "");
-  ~MemoryFileSystem() override;
+  explicit MemoryFileSystem(const runtime::Runtime& runtime, std::string directory = "")
+      : MemoryTree(runtime, std::move(directory)), unlocked_(runtime) {}
 
-  /// How long the kernel may cache.
-  Lifetime lifetime = std::chrono::seconds(1);
+  using MemoryTree::lifetime;
+  using MemoryTree::live_lookups;
   OpenAnswer open_as{.parallel_direct_writes = true};
-  size_t live_lookups() const;
 
   void started(const Negotiated& negotiated) override { negotiated_ = negotiated; }
   const Negotiated& negotiated() const { return negotiated_; }
@@ -71,60 +68,7 @@ class MemoryFileSystem : public FileSystem {
   asio::awaitable<Result<uint64_t>> seek(const Caller&, NodeId, Handle, uint64_t, SeekTo) override;
   asio::awaitable<Result<uint64_t>> copy_range(const Caller&, const CopyRange&) override;
 
- protected:
-  struct HeldLock {
-    LockOwner owner;
-    bool flock;
-    Lock lock;
-  };
-  struct Node {
-    Attributes attributes;
-    int contents = -1;  ///< a file of a tmpfs, for regular files
-    NodeId parent = 0;  ///< of a directory
-    std::string target;
-    std::map<std::string, std::string, std::less<>> xattrs;
-    std::map<uint64_t, std::pair<std::string, NodeId>> entries;  ///< by cookie
-    std::unordered_map<std::string, uint64_t> names;             ///< cookies
-    uint64_t next_cookie = 3;
-    uint64_t lookups = 0;
-    uint64_t opens = 0;
-    std::list<HeldLock> locks;
-  };
-
-  Node* find(NodeId id);
-  const runtime::Runtime& runtime() const { return runtime_; }
-
  private:
-  int64_t now() const;
-  Entry entry_of(NodeId id, Node& node, bool count);
-  NodeId find_name(const Node& directory, std::string_view name) const;
-  void enter(Node& directory, std::string_view name, NodeId id);
-  void leave(Node& directory, std::string_view name);
-  Result<NodeId> make(const Caller& caller, NodeId parent, const NewNode& what);
-  Result<Entry> make_entry(const Caller& caller, NodeId parent, std::string_view name, const NewNode& what,
-                           std::string_view target = {});
-  void unlinked(NodeId id);
-  void drop_if_unused(NodeId id);
-  void open_contents(NodeId id, Node& node);
-  void refresh_size(Node& node);
-  void truncate(Node& node, uint64_t bytes);
-  bool conflicts(const Node& node, const LockRequest& request, Lock* holder) const;
-  void apply_lock(Node& node, const LockRequest& request);
-
-  // The log: records of a change are collected and written by one call.
-  void note_node(NodeId id, const Node& node);
-  void note_entry(NodeId directory, std::string_view name, NodeId child, uint64_t cookie);
-  void commit(const Caller& caller, NodeId result);
-  std::optional<NodeId> done_before(const Caller& caller) const;
-  void replay();
-
-  const runtime::Runtime& runtime_;
-  std::string directory_;
-  std::unordered_map<NodeId, Node> nodes_;
-  NodeId next_id_ = 2;
-  int log_ = -1;
-  std::string pending_;
-  std::unordered_map<uint64_t, NodeId> done_;  ///< requests that were carried out, by their unique ids
   Negotiated negotiated_;
   runtime::Event unlocked_;
 };

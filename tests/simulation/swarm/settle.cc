@@ -11,8 +11,6 @@ namespace {
 constexpr Duration kLook = std::chrono::milliseconds(250);
 /// How long all must have been well: losses are learned from heartbeats and reports.
 constexpr Duration kSteady = std::chrono::seconds(3);
-/// Within this a server has noticed that a disk of it was taken away.
-constexpr Duration kDisksAreLookedAt = std::chrono::seconds(12);
 
 }  // namespace
 
@@ -43,27 +41,18 @@ void Swarm::end_faults() {
     disk.forget_faults();
     cluster_.node(server).faults().clear();
   }
-  one_disk_hung_.clear();
-  // A disk that failed is used again by a new process only; a server with another one may live on as it is.
-  if (schedule_.failed_disks_stay && !sick_.empty()) cluster_.run_for(kDisksAreLookedAt);
-  for (const size_t server : std::exchange(sick_, {}))
-    if (!schedule_.failed_disks_stay || !has_a_disk(server)) hung_.insert(server);
+  std::set<size_t> to_start_again = disks_.end(schedule_.failed_disks_stay);
   // One whose start failed, on a full disk say, is started again as whoever supervises daemons would.
   for (const size_t server : cluster_.up())
-    if (cluster_.store(server) == nullptr) hung_.insert(server);
+    if (cluster_.store(server) == nullptr) to_start_again.insert(server);
   // What hangs already hangs on.
-  for (const size_t server : std::exchange(hung_, {}))
+  for (const size_t server : to_start_again)
     if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kKill);
   if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
   for (size_t server = 0; server < cluster_.chunkservers(); ++server)
     if (!cluster_.running(server) && !absent_.contains(server)) restart_server(server);
   for (size_t manager = 0; manager < schedule_.cluster.repair_managers; ++manager)
     if (!cluster_.repair_manager_running(manager)) cluster_.restart_repair_manager(manager);
-}
-
-bool Swarm::has_a_disk(size_t server) {
-  const chunkserver::ChunkStore* store = cluster_.running(server) ? cluster_.store(server) : nullptr;
-  return store != nullptr && store->known_space().failed_disks < schedule_.cluster.disks;
 }
 
 Status Swarm::well() {

@@ -24,7 +24,8 @@ Swarm::Swarm(const Schedule& schedule)
       inspector_(cluster_),
       files_(cluster_, coverage_),
       appenders_(cluster_, coverage_),
-      trees_(cluster_, coverage_, {.quota = schedule.quota, .trash = schedule.trash}) {
+      trees_(cluster_, coverage_, {.quota = schedule.quota, .trash = schedule.trash}),
+      disks_(cluster_, inspector_, absent_, schedule.cluster.disks) {
   log::set_sink([this](log::Level, std::string_view line) { take_line(line); });
   for (size_t i = 0; i < schedule.cluster.late_servers; ++i)
     absent_.insert(cluster_.chunkservers() - 1 - i);
@@ -138,21 +139,21 @@ bool Swarm::act(Act act, SimRandom& dice) {
       return true;
     case Act::kDrain: return drain(dice);
     case Act::kAddServer: return add_server();
-    case Act::kRotChunk: return rot_chunk(dice);
-    case Act::kRotAnywhere: return rot_anywhere(dice);
-    case Act::kReplaceDisk: return replace_disk(dice);
-    case Act::kSpoilBlock: return spoil_block(dice);
-    case Act::kBlockingCalls: return block_in_calls(dice);
     case Act::kCrashManager: return crash_or_restart_manager(dice);
     case Act::kCutManager: return cut_manager(dice);
+    case Act::kRotChunk:
+    case Act::kRotAnywhere:
+    case Act::kReplaceDisk:
+    case Act::kSpoilBlock:
+    case Act::kBlockingCalls:
     case Act::kHangOneDisk:
     case Act::kSlowOneDisk:
     case Act::kReadOnlyDisk:
-    case Act::kMendOneDisk: return hurt_one_disk(act, dice);
+    case Act::kMendOneDisk:
     case Act::kFailReads:
     case Act::kFailWrites:
     case Act::kBreakDisk:
-    case Act::kWipeDisk: return damage(act, dice);
+    case Act::kWipeDisk: return disks_.act(act, any_server(dice), dice);
     default: return break_something(act, dice);
   }
 }
@@ -218,7 +219,7 @@ bool Swarm::restart_server(SimRandom& dice) {
 
 void Swarm::restart_server(size_t server) {
   cluster_.restart_chunkserver(server);
-  inspector_.started_again(server, hung_.contains(server) || one_disk_hung_.contains(server));
+  inspector_.started_again(server, disks_.may_hang(server));
 }
 
 bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
@@ -285,10 +286,7 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
       network.set_resets(static_cast<uint32_t>(std::array{0, 0, 3'000, 20'000}[dice.below(4)]));
       return true;
     case Act::kMendNetwork: mend_network(); return true;
-    case Act::kHangDisk:
-      disk.set_slow(1e6);
-      hung_.insert(server);
-      return true;
+    case Act::kHangDisk: disks_.hang(server); return true;
     case Act::kSlowDisk: disk.set_slow(2 + static_cast<double>(dice.below(300))); return true;
     case Act::kMendDisk:
       disk.set_slow(1);
@@ -317,100 +315,6 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
   }
 }
 
-std::string Swarm::disk_of(SimRandom& dice) const {
-  return fmt::format("/disk-{}", dice.below(schedule_.cluster.disks));
-}
-
-bool Swarm::damage(Act act, SimRandom& dice) {
-  const size_t server = any_server(dice);
-  const std::string at = disk_of(dice);
-  if (absent_.contains(server) || !inspector_.may_lose(server)) return false;
-  SimDisk& disk = cluster_.disk(server);
-  switch (act) {
-    case Act::kFailReads: disk.fail_next(1 + dice.below(20), Code::kIoError, at, DiskOp::kRead); break;
-    case Act::kFailWrites:
-      disk.fail_next(1 + dice.below(8), dice.coin() ? Code::kIoError : Code::kNoSpace, at,
-                     dice.coin() ? DiskOp::kWrite : DiskOp::kSync);
-      break;
-    case Act::kBreakDisk: disk.break_disk(at); break;
-    default:
-      if (!disk.remove_all(at).ok()) return false;
-  }
-  inspector_.damaged(server);
-  sick_.insert(server);
-  return true;
-}
-
-bool Swarm::replace_disk(SimRandom& dice) {
-  const size_t server = any_server(dice);
-  const std::string at = disk_of(dice);
-  if (absent_.contains(server) || cluster_.running(server) || !inspector_.may_lose(server)) return false;
-  if (!cluster_.disk(server).remove_all(at).ok()) return false;
-  inspector_.emptied(server);
-  return true;
-}
-
-bool Swarm::rot_chunk(SimRandom& dice) {
-  const size_t server = any_server(dice);
-  std::vector<ChunkId> chunks;
-  for (const ChunkId chunk : inspector_.chunks_on(server))
-    if (inspector_.may_lose(server, chunk)) chunks.push_back(chunk);
-  if (chunks.empty()) return false;
-  const ChunkId chunk = chunks[dice.below(chunks.size())];
-  // Only chunks in files of their own are found by name.
-  if (!cluster_.rot(server, chunk)) return false;
-  inspector_.damaged(server, chunk);
-  return true;
-}
-
-bool Swarm::spoil_block(SimRandom& dice) {
-  const size_t server = any_server(dice);
-  std::vector<ChunkId> chunks;
-  for (const ChunkId chunk : inspector_.chunks_on(server))
-    if (inspector_.may_lose(server, chunk)) chunks.push_back(chunk);
-  if (chunks.empty()) return false;
-  const ChunkId chunk = chunks[dice.below(chunks.size())];
-  if (!cluster_.spoil(server, chunk)) return false;
-  inspector_.damaged(server, chunk);
-  return true;
-}
-
-/// Nothing is lost by these.
-bool Swarm::hurt_one_disk(Act act, SimRandom& dice) {
-  const size_t server = any_server(dice);
-  const std::string at = disk_of(dice);
-  SimDisk& disk = cluster_.disk(server);
-  switch (act) {
-    case Act::kHangOneDisk:
-      disk.set_hung(true, at);
-      one_disk_hung_.insert(server);
-      return true;
-    case Act::kSlowOneDisk: disk.set_slow(2 + static_cast<double>(dice.below(3000)), at); return true;
-    case Act::kReadOnlyDisk:
-      disk.set_read_only(true, at);
-      hung_.insert(server);  // only a new process writes to it again
-      return true;
-    default:
-      disk.set_hung(false, at);
-      disk.set_slow(1, at);
-      disk.set_read_only(false, at);
-      return true;
-  }
-}
-
-/// As a system call does that the kernel carries out in place.
-bool Swarm::block_in_calls(SimRandom& dice) {
-  const size_t server = any_server(dice);
-  if (!cluster_.running(server)) return false;
-  constexpr runtime::FaultPoint kCalls[] = {runtime::FaultPoint::kDiskRead, runtime::FaultPoint::kDiskWrite,
-                                            runtime::FaultPoint::kDiskSync};
-  const runtime::Fault fault{.point = kCalls[dice.below(std::size(kCalls))],
-                             .action = runtime::FaultAction::kCpuLoop,
-                             .times = 1 + dice.below(3),
-                             .delay = std::chrono::milliseconds(100 + dice.below(1400))};
-  return cluster_.node(server).faults().set(fault).has_value();
-}
-
 bool Swarm::crash_or_restart_manager(SimRandom& dice) {
   const size_t manager = dice.below(cluster_.repair_managers());
   if (cluster_.repair_manager_running(manager)) {
@@ -428,23 +332,6 @@ bool Swarm::cut_manager(SimRandom& dice) {
   } else {
     cluster_.network().isolate(manager);
   }
-  return true;
-}
-
-bool Swarm::rot_anywhere(SimRandom& dice) {
-  const size_t server = any_server(dice);
-  if (absent_.contains(server) || !inspector_.may_lose(server)) return false;
-  SimDisk& disk = cluster_.disk(server);
-  const std::string segments = disk_of(dice) + "/segments";
-  const auto names = disk.list_now(segments);
-  if (names.empty()) return false;
-  const std::string path = segments + "/" + names[dice.below(names.size())];
-  const auto bytes = disk.read_now(path);
-  if (!bytes || bytes->empty()) return false;
-  if (!disk.flip_bit(path, dice.below(bytes->size()), static_cast<unsigned>(dice.below(8))).ok())
-    return false;
-  inspector_.damaged(server);
-  sick_.insert(server);
   return true;
 }
 

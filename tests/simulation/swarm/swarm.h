@@ -13,6 +13,7 @@
 #include "tests/simulation/cluster/simulated_cluster.h"
 #include "tests/simulation/swarm/appenders.h"
 #include "tests/simulation/swarm/coverage.h"
+#include "tests/simulation/swarm/disk_faults.h"
 #include "tests/simulation/swarm/file_operations.h"
 #include "tests/simulation/swarm/inspector.h"
 #include "tests/simulation/swarm/kept_trees.h"
@@ -49,7 +50,6 @@ class Swarm {
   bool operate(Act act, SimRandom& dice);
   bool operate_beside(Act act, SimRandom& dice);
   bool break_something(Act act, SimRandom& dice);
-  bool damage(Act act, SimRandom& dice);
   bool begin(LinearDirectory::Kind kind, SimRandom& dice);
 
   bool crash_or_restart_server(SimRandom& dice);
@@ -57,14 +57,8 @@ class Swarm {
   void restart_server(size_t server);
   bool crash_or_restart_metaserver(SimRandom& dice);
   bool crash_everything(SimRandom& dice);
-  bool rot_chunk(SimRandom& dice);
-  bool rot_anywhere(SimRandom& dice);
-  bool spoil_block(SimRandom& dice);
-  bool hurt_one_disk(Act act, SimRandom& dice);
-  bool block_in_calls(SimRandom& dice);
   bool crash_or_restart_manager(SimRandom& dice);
   bool cut_manager(SimRandom& dice);
-  bool replace_disk(SimRandom& dice);
   bool drain(SimRandom& dice);
   bool add_server();
   Finding roll_back(SimRandom& dice);
@@ -79,11 +73,8 @@ class Swarm {
   /// Operations of clients that have not ended.
   size_t under_way() const { return files_.under_way() + appenders_.under_way() + trees_.under_way(); }
   Finding take_finding();
-  /// The server runs, and not all of its disks have failed.
-  bool has_a_disk(size_t server);
 
   size_t any_server(SimRandom& dice) { return dice.below(cluster_.chunkservers()); }
-  std::string disk_of(SimRandom& dice) const;
   void take_line(std::string_view line);
 
   const Schedule schedule_;
@@ -94,10 +85,8 @@ class Swarm {
   FileOperations files_;
   Appenders appenders_;
   KeptTrees trees_;
-  std::set<size_t> absent_;         ///< servers that were not added yet
-  std::set<size_t> hung_;           ///< servers that must be started again when faults end
-  std::set<size_t> one_disk_hung_;  ///< servers one of whose disks hangs, or did: they go on by themselves
-  std::set<size_t> sick_;           ///< servers with a disk that may have failed
+  std::set<size_t> absent_;  ///< servers that were not added yet
+  DiskFaults disks_;
   std::map<size_t, ServerId> drained_;  ///< in this round, whether or not it was taken back
   std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  ///< drains that the present client asks for
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
