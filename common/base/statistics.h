@@ -45,6 +45,14 @@ inline double median_of(std::span<const double> values) {
   return quantile_of(values, 0.5);
 }
 
+/// The upper one of an even number, and so one of the values; 0 of none.
+inline double upper_median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// The median distance to the median, scaled so that it is the standard deviation of normal values.
 inline double robust_deviation_of(std::span<const double> values) {
   const double median = median_of(values);

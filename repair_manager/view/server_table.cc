@@ -5,17 +5,9 @@
 #include <set>
 #include <string_view>
 
+#include "common/base/statistics.h"
+
 namespace kintsugi::repair_manager {
-namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
 
 ServerTable::ServerTable(std::vector<ServerView> servers) : servers_(std::move(servers)) {
   std::sort(servers_.begin(), servers_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -34,7 +26,7 @@ ServerTable::ServerTable(std::vector<ServerView> servers) : servers_(std::move(s
   }
   rack_count_ = numbers.size();
   alive_racks_ = alive.size();
-  usual_link_ = {median(std::move(up)), median(std::move(down))};
+  usual_link_ = {upper_median_of(std::move(up)), upper_median_of(std::move(down))};
   stride_ = std::max<size_t>(1, servers_.size() * 618 / 1000);
   while (std::gcd(stride_, servers_.size()) > 1)
     ++stride_;

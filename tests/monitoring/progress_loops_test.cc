@@ -150,8 +150,8 @@ TEST(LoopOrder, TasksInALoopOfAMillionCircuitsAreCompared) {
   const Successors graph = loop_of_diamonds(20);
   const auto rounds = [](double count) { return [count](uint32_t, uint32_t) { return count; }; };
   const auto loops = natural_loops(graph, {0});
-  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(8), 31, rounds(7)), Order::kFirstWaits);
-  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(7), 31, rounds(7)), Order::kSecondWaits);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(8), 31, rounds(7)), kFirstOnSecond);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(7), 31, rounds(7)), kSecondOnFirst);
 }
 
 /// The lexicographic example: outer loop {2,3,4,5}, inner loop {3,4}.
@@ -164,7 +164,7 @@ struct Nested {
   };
   std::vector<Task> tasks{{4, 7, 40}, {4, 8, 33}, {5, 8, 35}, {3, 8, 34}};
 
-  Order order(int first, int second, bool text_form) const {
+  Dependence order(int first, int second, bool text_form) const {
     const auto counts = [this](int task) {
       return [&, task](uint32_t from, uint32_t to) {
         if (from == 5 && to == 2) return tasks[task].outer;
@@ -183,13 +183,13 @@ TEST(LoopOrder, OuterIterationsDecideBeforeInnerOnes) {
   EXPECT_THAT(nested.loops[0].nodes, ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(nested.loops[1].nodes, ElementsAre(3, 4));
   for (const bool text_form : {false, true}) {
-    EXPECT_EQ(nested.order(1, 0, text_form), Order::kFirstWaits);
-    EXPECT_EQ(nested.order(2, 0, text_form), Order::kFirstWaits);
-    EXPECT_EQ(nested.order(3, 0, text_form), Order::kFirstWaits);
-    EXPECT_EQ(nested.order(0, 3, text_form), Order::kSecondWaits);
-    EXPECT_EQ(nested.order(3, 1, text_form), Order::kFirstWaits);  // 34 > 33
-    EXPECT_EQ(nested.order(2, 1, text_form), Order::kFirstWaits);  // at 5, three hops against two
-    EXPECT_EQ(nested.order(2, 3, text_form), Order::kFirstWaits);  // at 5, three hops against one
+    EXPECT_EQ(nested.order(1, 0, text_form), kFirstOnSecond);
+    EXPECT_EQ(nested.order(2, 0, text_form), kFirstOnSecond);
+    EXPECT_EQ(nested.order(3, 0, text_form), kFirstOnSecond);
+    EXPECT_EQ(nested.order(0, 3, text_form), kSecondOnFirst);
+    EXPECT_EQ(nested.order(3, 1, text_form), kFirstOnSecond);  // 34 > 33
+    EXPECT_EQ(nested.order(2, 1, text_form), kFirstOnSecond);  // at 5, three hops against two
+    EXPECT_EQ(nested.order(2, 3, text_form), kFirstOnSecond);  // at 5, three hops against one
   }
 }
 
@@ -202,8 +202,8 @@ TEST(LoopOrder, IterationsAreTheCountsOfAllBackedgesTogether) {
   };
   for (const bool text_form : {false, true}) {
     const LoopOrder order(graph, loops, text_form);
-    EXPECT_EQ(order.compare(1, counts(3, 4), 1, counts(6, 0)), Order::kFirstWaits) << "seven against six";
-    EXPECT_EQ(order.compare(1, counts(3, 3), 1, counts(6, 0)), Order::kNone);
+    EXPECT_EQ(order.compare(1, counts(3, 4), 1, counts(6, 0)), kFirstOnSecond) << "seven against six";
+    EXPECT_EQ(order.compare(1, counts(3, 3), 1, counts(6, 0)), kNoDependence);
   }
 }
 
@@ -212,10 +212,10 @@ TEST(LoopOrder, BranchesOfAnIfAreWeaklyOrderedInOurFormOnly) {
   const Successors graph = graph_of(5, {{0, 1}, {1, 2}, {2, 4}, {0, 3}, {3, 4}, {4, 0}});
   const auto loops = natural_loops(graph, {0});
   const auto none = [](uint32_t, uint32_t) { return 0.0; };
-  EXPECT_EQ(LoopOrder(graph, loops).compare(2, none, 3, none), Order::kWeakFirst);
-  EXPECT_EQ(LoopOrder(graph, loops, true).compare(2, none, 3, none), Order::kFirstWaits);
-  EXPECT_EQ(LoopOrder(graph, loops).compare(2, none, 2, none), Order::kNone);
-  EXPECT_EQ(LoopOrder(graph, loops).compare(4, none, 3, none), Order::kFirstWaits);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(2, none, 3, none), kFirstOnSecond);
+  EXPECT_EQ(LoopOrder(graph, loops, true).compare(2, none, 3, none), kFirstOnSecond);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(2, none, 2, none), kNoDependence);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(4, none, 3, none), kFirstOnSecond);
 }
 
 Markov figure_4() {

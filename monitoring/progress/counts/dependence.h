@@ -9,15 +9,6 @@
 
 namespace kintsugi::progress {
 
-/// Bits, so that the views of several tasks are united by `|`: 1 | 2 = 3.
-enum Dependence : uint8_t { kNoDependence = 0, kFirstOnSecond = 1, kSecondOnFirst = 2, kUndefined = 3 };
-
-inline Dependence dependence_of(Order order) {
-  if (order == Order::kFirstWaits || order == Order::kWeakFirst) return kFirstOnSecond;
-  if (order == Order::kSecondWaits || order == Order::kWeakSecond) return kSecondOnFirst;
-  return kNoDependence;
-}
-
 /// Calls `compare`, which returns the Dependence of two elements, for all pairs. Of very many elements, it compares
 /// each only with those that nothing before it is behind of: progress is transitive but for odd cases, and the least
 /// progressed are what is looked for.

@@ -33,12 +33,12 @@ bool LoopOrder::reaches(const Loop& loop, uint32_t from, uint32_t to) const {
   return false;
 }
 
-Order LoopOrder::same_iteration(uint32_t outermost, uint32_t first, uint32_t second) const {
-  if (first == second) return Order::kNone;
+Dependence LoopOrder::same_iteration(uint32_t outermost, uint32_t first, uint32_t second) const {
+  if (first == second) return kNoDependence;
   const Loop& loop = loops_[outermost];
   if (!text_form_) {
     const bool forward = reaches(loop, first, second), backward = reaches(loop, second, first);
-    if (forward != backward) return forward ? Order::kSecondWaits : Order::kFirstWaits;
+    if (forward != backward) return forward ? kSecondOnFirst : kFirstOnSecond;
   }
   std::map<uint32_t, uint32_t> hops{{loop.entry, 0}};
   std::vector<uint32_t> queue{loop.entry};
@@ -46,9 +46,8 @@ Order LoopOrder::same_iteration(uint32_t outermost, uint32_t first, uint32_t sec
     for (const uint32_t next : graph_[queue[at]])
       if (loop.contains(next) && hops.emplace(next, hops[queue[at]] + 1).second) queue.push_back(next);
   const uint32_t first_hops = hops[first], second_hops = hops[second];
-  if (first_hops == second_hops) return Order::kNone;
-  if (text_form_) return first_hops > second_hops ? Order::kFirstWaits : Order::kSecondWaits;
-  return first_hops > second_hops ? Order::kWeakFirst : Order::kWeakSecond;
+  if (first_hops == second_hops) return kNoDependence;
+  return first_hops > second_hops ? kFirstOnSecond : kSecondOnFirst;
 }
 
 }  // namespace kintsugi::progress

@@ -9,13 +9,9 @@
 
 namespace kintsugi::progress {
 
-enum class Order : uint8_t {
-  kNone,         ///< the two cannot be compared
-  kFirstWaits,   ///< the first task is ahead, and depends on the second
-  kSecondWaits,  ///< the second task is ahead, and depends on the first
-  kWeakFirst,    ///< like kFirstWaits, but concluded from the hop count alone
-  kWeakSecond,
-};
+/// What two tasks have to do with each other: the one that is ahead waits for the one that is behind. These are bits, so
+/// that the views of several tasks are united by `|`: 1 | 2 = 3.
+enum Dependence : uint8_t { kNoDependence = 0, kFirstOnSecond = 1, kSecondOnFirst = 2, kUndefined = 3 };
 
 /// Algorithm 2, of two tasks at nodes with counts of their own: the first loop around both whose iterations differ
 /// decides, from the outermost in. When all are equal, our form asks who can reach whom without another iteration, and
@@ -26,7 +22,8 @@ class LoopOrder {
   LoopOrder(const Successors& graph, const std::vector<Loop>& loops, bool text_form = false);
 
   template <class First, class Second>
-  Order compare(uint32_t first, const First& first_count, uint32_t second, const Second& second_count) const {
+  Dependence compare(uint32_t first, const First& first_count, uint32_t second,
+                     const Second& second_count) const {
     const std::vector<uint32_t> common = common_loops(first, second);
     for (const uint32_t loop : common) {
       double first_iterations = 0, second_iterations = 0;
@@ -34,16 +31,16 @@ class LoopOrder {
         first_iterations += first_count(from, to);
         second_iterations += second_count(from, to);
       }
-      if (first_iterations > second_iterations) return Order::kFirstWaits;
-      if (first_iterations < second_iterations) return Order::kSecondWaits;
+      if (first_iterations > second_iterations) return kFirstOnSecond;
+      if (first_iterations < second_iterations) return kSecondOnFirst;
     }
-    return common.empty() ? Order::kNone : same_iteration(common.front(), first, second);
+    return common.empty() ? kNoDependence : same_iteration(common.front(), first, second);
   }
   /// Outermost first.
   std::vector<uint32_t> common_loops(uint32_t first, uint32_t second) const;
 
  private:
-  Order same_iteration(uint32_t outermost, uint32_t first, uint32_t second) const;
+  Dependence same_iteration(uint32_t outermost, uint32_t first, uint32_t second) const;
   bool reaches(const Loop& loop, uint32_t from, uint32_t to) const;
 
   const Successors& graph_;

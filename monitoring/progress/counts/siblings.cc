@@ -4,15 +4,15 @@
 
 namespace kintsugi::progress {
 
-Order order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
-                        const LoopOrder& order) {
+Dependence order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
+                             const LoopOrder& order) {
   const uint32_t x = markov.find(one.state), y = markov.find(other.state);
   if (!one.counts.empty() && !other.counts.empty() && x != Markov::kNone && y != Markov::kNone) {
-    const Order found = order.compare(x, counter(one, markov), y, counter(other, markov));
-    if (found != Order::kNone) return found;
+    const Dependence found = order.compare(x, counter(one, markov), y, counter(other, markov));
+    if (found != kNoDependence) return found;
   }
-  if (one.progress == other.progress) return Order::kNone;
-  return one.progress > other.progress ? Order::kFirstWaits : Order::kSecondWaits;
+  if (one.progress == other.progress) return kNoDependence;
+  return one.progress > other.progress ? kFirstOnSecond : kSecondOnFirst;
 }
 
 std::vector<uint32_t> least_progressed_siblings(const std::vector<Standing>& siblings,
@@ -22,8 +22,7 @@ std::vector<uint32_t> least_progressed_siblings(const std::vector<Standing>& sib
   const LoopOrder order(edges, loops);
   std::vector<bool> is_ahead(siblings.size(), false);
   compare_all(numbers_to(siblings.size()), [&](uint32_t first, uint32_t second) {
-    const Dependence found =
-        dependence_of(order_of_siblings(siblings[first], siblings[second], model.markov, order));
+    const Dependence found = order_of_siblings(siblings[first], siblings[second], model.markov, order);
     if (found == kFirstOnSecond) is_ahead[first] = true;
     if (found == kSecondOnFirst) is_ahead[second] = true;
     return found;

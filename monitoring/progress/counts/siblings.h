@@ -17,8 +17,8 @@ inline auto counter(const Standing& task, const Markov& markov) {
 }
 
 /// Which of two siblings is ahead: by the loops around both, or, when counts overflowed, by what they have moved.
-Order order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
-                        const LoopOrder& order);
+Dependence order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
+                             const LoopOrder& order);
 
 /// The tasks that are not ahead of another, in ascending order.
 std::vector<uint32_t> least_progressed_siblings(const std::vector<Standing>& siblings,

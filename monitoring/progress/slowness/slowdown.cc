@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/statistics.h"
 #include "monitoring/progress/evidence/open_tasks.h"
 
 namespace kintsugi::progress {
@@ -15,14 +16,6 @@ constexpr const char* kStoreName = "key-value store";
 
 bool is_for_device(proto::WaitKind wait) {
   return wait == proto::WAIT_DISK || wait == proto::WAIT_STORE;
-}
-
-/// The upper one of an even number.
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
@@ -52,7 +45,7 @@ void Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
     Usual& wait = process.waits[key];
     wait.count = count;
     wait.mean = static_cast<double>(total.ns - before->second.ns) / static_cast<double>(count);
-    wait.usual = median({wait.means.begin(), wait.means.end()});
+    wait.usual = upper_median_of({wait.means.begin(), wait.means.end()});
     wait.excess = 0;
     wait.fresh = true;
     if (wait.means.size() >= kLeastReference && wait.usual > 0)
@@ -198,7 +191,7 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
     if (!views.contains(node.first)) continue;
     const std::vector<double> peers = peers_of(node, all, views);
     const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
-    if (remaining < kLeastBlame || blame.factor < kFactor || median(peers) >= kPeersFactor) continue;
+    if (remaining < kLeastBlame || blame.factor < kFactor || upper_median_of(peers) >= kPeersFactor) continue;
     const double own = own_delay(node, blame, shares);
     const double excused = std::min(blame.in, own + blame.starved);
     const double factor = 1 + (blame.factor - 1) * (blame.in - excused) / blame.in;

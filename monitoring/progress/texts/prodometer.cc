@@ -25,7 +25,7 @@ DependenceGraph prodometer(const std::vector<Standing>& standing, const GlobalMo
     const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
     if (x == Markov::kNone || y == Markov::kNone) return kNoDependence;
     if (order.common_loops(x, y).empty()) return higher_decides(probability(x, y), probability(y, x));
-    return dependence_of(order.compare(x, counter(one, model.markov), y, counter(other, model.markov)));
+    return order.compare(x, counter(one, model.markov), y, counter(other, model.markov));
   };
   compare_all(numbers_to(groups.size()), [&](uint32_t first, uint32_t second) {
     return graph.add(first, second, compare(first, second));

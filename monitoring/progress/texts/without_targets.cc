@@ -27,13 +27,13 @@ DependenceGraph without_targets(const std::vector<Standing>& standing, const Glo
     const Standing& other = standing[groups[second].front()];
     if (one.waits_for_others != other.waits_for_others)
       return one.waits_for_others ? kFirstOnSecond : kSecondOnFirst;
-    if (one.role == other.role) return dependence_of(order_of_siblings(one, other, model.markov, order));
+    if (one.role == other.role) return order_of_siblings(one, other, model.markov, order);
     const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
     if (x == Markov::kNone || y == Markov::kNone) return kNoDependence;
     const Dependence found = dependence(hitting(x, y), hitting(y, x), kEpsilon);
     if (found != kUndefined) return found;
     const auto none = [](uint32_t, uint32_t) { return 0.0; };
-    return dependence_of(order.compare(x, none, y, none));
+    return order.compare(x, none, y, none);
   };
   for (const auto& [trace, members] : by_trace)
     compare_all(members, [&](uint32_t first, uint32_t second) {
