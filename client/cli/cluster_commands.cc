@@ -8,6 +8,7 @@
 #include "client/cli/format.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/session.h"
+#include "common/proto/names.h"
 #include "erasure/policy.h"
 
 namespace kintsugi::cli {
@@ -331,7 +332,7 @@ Status status(Session& session, const Arguments& arguments) {
       servers.push_back(to_json(server));
       if (session.json) continue;
       fmt::print("{:>3} {:<20} {:<21} {:<8} {:>10} free  {} chunks\n", server.number(), server.name(),
-                 server.address(), liveness_text(server.liveness()), human_bytes(server.free_bytes()),
+                 server.address(), proto::liveness_name(server.liveness()), human_bytes(server.free_bytes()),
                  server.chunks());
     }
   }

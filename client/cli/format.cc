@@ -36,14 +36,6 @@ std::string mode_text(const proto::Attributes& attributes) {
   return text;
 }
 
-std::string liveness_text(proto::ServerState::Liveness liveness) {
-  switch (liveness) {
-    case proto::ServerState::ALIVE: return "alive";
-    case proto::ServerState::SUSPECT: return "suspect";
-    default: return "dead";
-  }
-}
-
 Json to_json(const proto::Attributes& attributes) {
   const bool is_directory = attributes.type() == proto::Attributes::DIRECTORY;
   return {{"type", is_directory ? "directory" : "file"},
@@ -95,23 +87,12 @@ Json moves_held_back(const proto::HeldBackMoves& moves) {
 
 }  // namespace
 
-std::string health_text(proto::DiskState::Health health) {
-  switch (health) {
-    case proto::DiskState::WELL: return "well";
-    case proto::DiskState::SLOW: return "slow";
-    case proto::DiskState::HUNG: return "hung";
-    case proto::DiskState::READ_ONLY: return "read-only";
-    case proto::DiskState::FAILED: return "failed";
-    default: return "unknown";
-  }
-}
-
 static Json disks_json(const proto::ServerState& server) {
   Json disks = Json::array();
   for (const proto::DiskState& disk : server.disk_states()) {
     disks.push_back({{"disk", disk.disk()},
                      {"path", disk.path()},
-                     {"health", health_text(disk.health())},
+                     {"health", proto::health_name(disk.health())},
                      {"reason", disk.reason()},
                      {"total_bytes", disk.total_bytes()},
                      {"free_bytes", disk.free_bytes()},
@@ -131,7 +112,7 @@ Json to_json(const proto::ServerState& server) {
           {"address", server.address()},
           {"http_address", server.http_address()},
           {"rack", server.rack()},
-          {"liveness", liveness_text(server.liveness())},
+          {"liveness", proto::liveness_name(server.liveness())},
           {"total_bytes", server.total_bytes()},
           {"free_bytes", server.free_bytes()},
           {"stored_bytes", server.stored_bytes()},

@@ -17,8 +17,6 @@ std::string counted(uint64_t count, std::string_view one,
 std::string rate_text(uint64_t bytes, double seconds);       ///< "0.84 s, at 1.19 GiB/s"
 std::string local_time(int64_t nanoseconds);                 ///< "2026-01-31 17:05:09"
 std::string mode_text(const proto::Attributes& attributes);  ///< "drwxr-xr-x"
-std::string health_text(proto::DiskState::Health health);  ///< "well", "slow", "hung", "read-only", "failed"
-std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive", "suspect", "dead"
 /// What is missing, in a sentence without an end; empty: nothing is, and all servers have said what they have.
 std::string health_text(const proto::StripeHealth& health);
 /// "3 servers have not reported all chunks yet: store-1, store-2, store-3"; empty: none.

@@ -9,6 +9,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/progress.h"
 #include "client/cli/session.h"
+#include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -96,7 +97,7 @@ Json to_json(const proto::FsckHanging& server) {
           {"server_number", server.server().number()},
           {"server_name", server.server().name()},
           {"address", server.address()},
-          {"liveness", liveness_text(server.liveness())},
+          {"liveness", proto::liveness_name(server.liveness())},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"chunks", server.chunks()}};
 }

@@ -6,6 +6,7 @@
 #include "client/cli/format.h"
 #include "client/cli/servers.h"
 #include "client/cli/session.h"
+#include "common/proto/names.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::cli {
@@ -25,7 +26,7 @@ std::string link_text(const proto::ServerState& server) {
 }
 
 std::string state_text(const proto::ServerState& server) {
-  std::string state = liveness_text(server.liveness());
+  std::string state(proto::liveness_name(server.liveness()));
   if (server.draining()) state += server.chunks() == 0 ? ", drained" : ", draining";
   if (server.failed_disks() > 0)
     state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
@@ -46,7 +47,7 @@ void print_disks(const proto::ServerState& server) {
     if (disk.health() == proto::DiskState::WELL && !disk.full()) continue;
     const bool sick = disk.health() != proto::DiskState::WELL;
     fmt::print("    disk {}: {} ({} chunks){}{}\n", disk.path(),
-               sick ? health_text(disk.health()) : std::string("full"), disk.chunks(),
+               sick ? proto::health_name(disk.health()) : "full", disk.chunks(),
                disk.reason().empty() ? "" : ": ", disk.reason());
   }
 }

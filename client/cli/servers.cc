@@ -5,6 +5,7 @@
 
 #include "client/cli/format.h"
 #include "common/base/quote.h"
+#include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -33,7 +34,7 @@ std::string listing(const std::vector<proto::ServerState>& servers) {
   std::string text;
   for (size_t i = 0; i < std::min(servers.size(), kListedServers); ++i)
     text += fmt::format("{}{} ({}, {})", i == 0 ? "" : ", ", servers[i].name(), servers[i].number(),
-                        liveness_text(servers[i].liveness()));
+                        proto::liveness_name(servers[i].liveness()));
   if (servers.size() > kListedServers)
     text += fmt::format(" and {} more (see `kintsugi server list`)", servers.size() - kListedServers);
   return text;

@@ -59,4 +59,23 @@ std::string_view role_name(ServerTiming::Role role) {
   }
 }
 
+std::string_view liveness_name(ServerState::Liveness liveness) {
+  switch (liveness) {
+    case ServerState::ALIVE: return "alive";
+    case ServerState::SUSPECT: return "suspect";
+    default: return "dead";
+  }
+}
+
+std::string_view health_name(DiskState::Health health) {
+  switch (health) {
+    case DiskState::WELL: return "well";
+    case DiskState::SLOW: return "slow";
+    case DiskState::HUNG: return "hung";
+    case DiskState::READ_ONLY: return "read-only";
+    case DiskState::FAILED: return "failed";
+    default: return kUnknown;
+  }
+}
+
 }  // namespace kintsugi::proto

@@ -1,9 +1,10 @@
-/// Names of the enums in repair.proto, for people: what the command line and status pages print, and what people type.
+/// Names of enums in messages, for people: what the command line and status pages print, and what people type.
 #pragma once
 
 #include <string_view>
 
 #include "common/base/status.h"
+#include "common/proto/meta.pb.h"
 #include "common/proto/repair.pb.h"
 
 namespace kintsugi::proto {
@@ -19,5 +20,10 @@ std::string_view outcome_name(RepairRecord::Outcome outcome);
 std::string_view kind_name(RepairRecord::Kind kind);
 /// "helper", "aggregator", "destination".
 std::string_view role_name(ServerTiming::Role role);
+
+/// "alive", "suspect", "dead".
+std::string_view liveness_name(ServerState::Liveness liveness);
+/// "well", "slow", "hung", "read-only", "failed".
+std::string_view health_name(DiskState::Health health);
 
 }  // namespace kintsugi::proto

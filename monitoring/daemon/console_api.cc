@@ -30,31 +30,12 @@ double seconds(uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e9;
 }
 
-std::string_view liveness_name(proto::ServerState::Liveness liveness) {
-  switch (liveness) {
-    case proto::ServerState::ALIVE: return "alive";
-    case proto::ServerState::SUSPECT: return "suspect";
-    default: return "dead";
-  }
-}
-
-std::string_view health_name(proto::DiskState::Health health) {
-  switch (health) {
-    case proto::DiskState::WELL: return "well";
-    case proto::DiskState::SLOW: return "slow";
-    case proto::DiskState::HUNG: return "hung";
-    case proto::DiskState::READ_ONLY: return "read-only";
-    case proto::DiskState::FAILED: return "failed";
-    default: return "unknown";
-  }
-}
-
 /// The disks of a server as `kintsugi server list --json` names them, less what only that shows.
 Document disks_of(const proto::ServerState& server) {
   Document disks = Document::array();
   for (const proto::DiskState& disk : server.disk_states()) {
     disks.push_back({{"path", disk.path()},
-                     {"health", health_name(disk.health())},
+                     {"health", proto::health_name(disk.health())},
                      {"reason", disk.reason()},
                      {"total_bytes", disk.total_bytes()},
                      {"free_bytes", disk.free_bytes()},
@@ -221,7 +202,7 @@ std::string ConsoleApi::servers() const {
                     {"address", server.address()},
                     {"http", server.http_address()},
                     {"rack", server.rack()},
-                    {"liveness", liveness_name(server.liveness())},
+                    {"liveness", proto::liveness_name(server.liveness())},
                     {"draining", server.draining()},
                     {"slow_factor", server.slow().factor()},
                     {"held_back", server.has_held_back() ? proto::describe(server.held_back()) : ""},
