@@ -1,7 +1,5 @@
 #include "partial_sum/sum_receiver.h"
 
-#include <optional>
-
 #include "common/runtime/span.h"
 #include "partial_sum/check_tree.h"
 

@@ -1,7 +1,6 @@
 /// The own chunk of a node in a repair tree: its sub-chunks times the node's coefficients are added to the sums.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "chunkserver/store/chunk_store.h"

@@ -1,7 +1,6 @@
 /// Counts what chunks take up while they are being written.
 #pragma once
 
-#include <algorithm>
 #include <utility>
 
 #include "chunkserver/store/disk/data_disk.h"

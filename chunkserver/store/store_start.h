@@ -1,7 +1,6 @@
 /// Makes the disks of a store ready, side by side.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>

@@ -1,6 +1,5 @@
 // bench degraded-read: one chunk's range, read as if the chunk were lost, with this client as the repair site.
 #include <algorithm>
-#include <cstdio>
 
 #include "client/cli/bench_io.h"
 #include "client/cli/commands.h"

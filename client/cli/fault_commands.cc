@@ -1,5 +1,4 @@
 // fault set, list, clear.
-#include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/json.h"

@@ -1,5 +1,4 @@
 // fsck, by what the metaserver knows and by reading every chunk.
-#include <cstdio>
 #include <map>
 #include <optional>
 

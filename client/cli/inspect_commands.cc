@@ -1,5 +1,4 @@
 // stripe show.
-#include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"

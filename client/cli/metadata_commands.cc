@@ -1,5 +1,4 @@
 // metadata status, accept; quarantine list, keep, empty.
-#include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"

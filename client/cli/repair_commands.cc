@@ -1,5 +1,4 @@
 // repair status, history, run; what-if stands in what_if_command.cc.
-#include <cstdio>
 #include <set>
 
 #include "client/cli/commands.h"

@@ -1,6 +1,5 @@
 // trash set, list, restore, empty.
 #include <charconv>
-#include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"

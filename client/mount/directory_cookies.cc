@@ -1,7 +1,5 @@
 #include "client/mount/directory_cookies.h"
 
-#include <algorithm>
-
 namespace kintsugi::mount {
 namespace {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "client/mount/kernel/mount_point.h"
 #include "common/base/status.h"

@@ -3,7 +3,6 @@
 /// bytes that are not durable yet.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 

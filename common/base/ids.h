@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
-#include <string>
 
 #include <fmt/format.h>
 

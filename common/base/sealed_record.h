@@ -2,7 +2,6 @@
 /// middle of a write leaves nothing that the next one would believe.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>

@@ -1,7 +1,6 @@
 /// Control frames on their way out: frames that are appended while a write is under way leave together in the next one.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "common/base/status.h"
 #include "common/proto/types.pb.h"

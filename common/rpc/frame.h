@@ -26,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "common/base/status.h"
 #include "common/rpc/method.h"

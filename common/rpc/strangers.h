@@ -2,7 +2,6 @@
 #pragma once
 
 #include <list>
-#include <string>
 
 #include "common/rpc/buffered_connection.h"
 

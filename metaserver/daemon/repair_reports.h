@@ -1,7 +1,6 @@
 /// The state and history of repairs, for people: of all repair managers together.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "common/base/status.h"

@@ -1,7 +1,6 @@
 /// Moves for balance that came to nothing, and for how long no others like them are wanted.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>

@@ -2,7 +2,6 @@
 /// of the ids; names come last.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -3,9 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <set>
 #include <unordered_map>
 #include <vector>
 

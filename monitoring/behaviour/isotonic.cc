@@ -1,7 +1,6 @@
 #include "monitoring/behaviour/isotonic.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>

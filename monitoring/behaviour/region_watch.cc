@@ -1,7 +1,6 @@
 #include "monitoring/behaviour/region_watch.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace kintsugi::behaviour {
 

@@ -1,7 +1,6 @@
 #include "monitoring/behaviour/reservoir.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace kintsugi::behaviour {
 namespace {

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "monitoring/daemon/detector.h"
 

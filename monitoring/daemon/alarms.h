@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "common/proto/sight.pb.h"

@@ -1,7 +1,5 @@
 #include "monitoring/daemon/http_pages.h"
 
-#include <map>
-
 #include <fmt/format.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>

@@ -1,7 +1,6 @@
 /// Has the metrics of the processes that report recorded, and those of the monitor itself.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <source_location>
-#include <utility>
 
 #include "common/runtime/trace_recorder.h"
 #include "common/runtime/turn_place.h"

@@ -2,7 +2,6 @@
 /// histogram. The thread that runs a module writes them without locks; the /metrics and /debug pages read them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "monitoring/sight/recorder.h"

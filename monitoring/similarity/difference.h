@@ -2,7 +2,6 @@
 /// Pure.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "monitoring/similarity/model.h"

@@ -1,7 +1,6 @@
 #include "repair_manager/joint/queue.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "common/base/assert.h"

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "common/proto/repair.pb.h"

@@ -1,7 +1,6 @@
 /// One attempt to repair or move chunks of a stripe, from its plan to its end.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <set>
 #include <vector>

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "common/runtime/event.h"

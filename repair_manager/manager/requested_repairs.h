@@ -1,7 +1,6 @@
 /// Repairs that somebody asks for and waits for (`kintsugi repair run`), ahead of the queue.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "common/runtime/event.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "common/base/ids.h"
 #include "common/proto/repair.pb.h"

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "common/proto/repair.pb.h"

@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "repair_manager/trees/tree_plan.h"
 #include "repair_manager/trees/weighted_tree.h"

@@ -1,7 +1,6 @@
 /// What all open files of a process share.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <vector>
 
 #include "client/lib/leases/change_numbers.h"
 #include "client/lib/leases/heard_changes.h"

@@ -1,7 +1,6 @@
 /// What can be asked of the cluster, and done with it: its servers, its metadata, chunks in quarantine, repairs.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>

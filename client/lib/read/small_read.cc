@@ -1,6 +1,5 @@
 #include "client/lib/read/small_read.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "client/lib/read/fetch_patience.h"

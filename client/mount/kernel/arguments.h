@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <string_view>
 

@@ -1,6 +1,5 @@
 #include "client/mount/kernel/caller_process.h"
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <optional>

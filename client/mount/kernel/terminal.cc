@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,7 +1,6 @@
 #include "monitoring/metrics/augury/minimise.h"
 
 #include <cmath>
-#include <limits>
 
 namespace kintsugi::augury {
 namespace {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <numeric>
 
 #include "common/base/statistics.h"
 #include "monitoring/metrics/trace/coarser.h"

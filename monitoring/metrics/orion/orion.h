@@ -2,7 +2,6 @@
 /// open meanwhile. The text compares raw correlations; what is changed, and why, says healthy_windows.h. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

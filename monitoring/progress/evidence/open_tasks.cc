@@ -1,7 +1,6 @@
 #include "monitoring/progress/evidence/open_tasks.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace kintsugi::progress {
 namespace {

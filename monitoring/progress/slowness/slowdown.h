@@ -15,7 +15,6 @@
 #include <deque>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "monitoring/model/snapshot.h"

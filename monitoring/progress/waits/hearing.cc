@@ -1,7 +1,5 @@
 #include "monitoring/progress/waits/hearing.h"
 
-#include <algorithm>
-
 namespace kintsugi::progress {
 namespace {
 
