@@ -107,8 +107,7 @@ class Daemon final : public daemon::Daemon {
     runtime::TaskGroup patience(shell_.runtime);
     patience.spawn(wait_for_no_hung_disk(patience));
     co_await server_.stop();
-    patience.request_stop();
-    co_await patience.join();
+    co_await patience.stop();
   }
   void give_memory_back() override { server_.give_memory_back(); }
   Status health() const override {

@@ -55,8 +55,7 @@ void LinkProber::start() {
 }
 
 asio::awaitable<void> LinkProber::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 void LinkProber::offer(runtime::Endpoint peer) {
@@ -157,8 +156,7 @@ asio::awaitable<Status> LinkProber::serve(Context, const proto::ProbeLinkRequest
   runtime::TaskGroup limit(runtime_);
   limit.spawn(close_at_limit(limit, stream));
   Status status = co_await answer(request, stream);
-  limit.request_stop();
-  co_await limit.join();
+  co_await limit.stop();
   co_return status;
 }
 

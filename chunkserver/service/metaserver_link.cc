@@ -31,8 +31,7 @@ void MetaserverLink::start() {
 }
 
 asio::awaitable<void> MetaserverLink::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 Context MetaserverLink::call_context() {

@@ -16,8 +16,7 @@ asio::awaitable<void> stop_client(std::shared_ptr<rpc::Client> client) {
 }  // namespace
 
 asio::awaitable<void> PeerCheck::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 asio::awaitable<void> PeerCheck::run() {

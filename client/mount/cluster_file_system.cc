@@ -40,8 +40,7 @@ asio::awaitable<void> ClusterFileSystem::learn() {
 }
 
 asio::awaitable<void> ClusterFileSystem::close_all() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
   co_await handles_.close_all(client_.context());
 }
 

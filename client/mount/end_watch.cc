@@ -29,8 +29,7 @@ void EndWatch::start() {
 }
 
 asio::awaitable<void> EndWatch::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 EndWatch::Progress EndWatch::now() const {

@@ -101,14 +101,12 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& ha
     tasks.spawn(give_memory_back(tasks, daemon));
     co_await wait_for_end(shell);
     status = shell.ending.why();
-    tasks.request_stop();
-    co_await tasks.join();
+    co_await tasks.stop();
   }
   // Pages end first: the parts that they show are about to go.
   shell.http.stop();
   co_await daemon.stop();
-  log_tasks.request_stop();
-  co_await log_tasks.join();
+  co_await log_tasks.stop();
   co_return status;
 }
 

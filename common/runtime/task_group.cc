@@ -92,6 +92,11 @@ asio::awaitable<void> TaskGroup::join() {
     co_await state->idle.wait();
 }
 
+asio::awaitable<void> TaskGroup::stop() {
+  request_stop();
+  co_await join();
+}
+
 size_t TaskGroup::running() const {
   return state_->running;
 }

@@ -35,6 +35,8 @@ class TaskGroup {
   void request_stop();
   /// Waits until every spawned task ended. More may be spawned meanwhile. Only one joiner.
   asio::awaitable<void> join();
+  /// Requests a stop and waits for it.
+  asio::awaitable<void> stop();
   size_t running() const;
 
   /// True when the time came, false (at once) when the group is stopping.

@@ -42,8 +42,7 @@ void RepairCoordinator::start(bool new_cluster) {
 asio::awaitable<void> RepairCoordinator::stop() {
   stopping_ = true;
   news_.notify_all();
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 asio::awaitable<void> RepairCoordinator::watch() {

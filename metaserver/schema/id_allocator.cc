@@ -18,8 +18,7 @@ asio::awaitable<Status> IdAllocator::start() {
 }
 
 asio::awaitable<void> IdAllocator::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 asio::awaitable<Status> IdAllocator::reserve() {

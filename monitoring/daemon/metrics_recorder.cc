@@ -35,8 +35,7 @@ void MetricsRecorder::start() {
 }
 
 asio::awaitable<void> MetricsRecorder::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
   sampler_.stop();
 }
 

@@ -70,8 +70,7 @@ asio::awaitable<Status> Monitor::start() {
 asio::awaitable<void> Monitor::stop() {
   if (std::exchange(stopped_, true)) co_return;
   co_await watch_.stop();
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
   co_await history_.stop();
   co_await snapshots_.stop();
   co_await client_.stop();

@@ -33,8 +33,7 @@ RemoteClusterView::RemoteClusterView(const runtime::Runtime& runtime, rpc::Clien
       tasks_(runtime) {}
 
 asio::awaitable<void> RemoteClusterView::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 void RemoteClusterView::set_shards(const proto::JoinRepairResponse& answer, TimePoint lease_end) {

@@ -25,8 +25,7 @@ void WorkFeed::start(std::string address, std::string http_address) {
 }
 
 asio::awaitable<void> WorkFeed::stop() {
-  tasks_.request_stop();
-  co_await tasks_.join();
+  co_await tasks_.stop();
 }
 
 asio::awaitable<void> WorkFeed::leave() {

@@ -60,10 +60,7 @@ class Pauses {
  public:
   explicit Pauses(const runtime::Runtime& runtime) : runtime_(runtime), tasks_(runtime) {}
   void start() { tasks_.spawn(tick()); }
-  asio::awaitable<void> stop() {
-    tasks_.request_stop();
-    co_await tasks_.join();
-  }
+  asio::awaitable<void> stop() { co_await tasks_.stop(); }
   asio::awaitable<Duration> take_longest() { co_return std::exchange(longest_, Duration{}); }
 
  private:

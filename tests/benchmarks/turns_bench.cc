@@ -438,8 +438,7 @@ struct Bench {
     step("a server deletes its chunks", delete_garbage(kFirstServer + 1));
     runtime::run_on(client_side, [&]() -> asio::awaitable<void> {
       stopping = true;
-      group.request_stop();
-      co_await group.join();
+      co_await group.stop();
     }());
     runtime::run_on(client_side, client->stop());
   }

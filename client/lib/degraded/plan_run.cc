@@ -31,8 +31,7 @@ PlanRun::PlanRun(Resources& resources, const proto::SumPlan& plan, const partial
 asio::awaitable<Status> PlanRun::run(Context context) {
   watcher_.spawn(watch());
   Status status = co_await receiver_.run(context, order_);
-  watcher_.request_stop();
-  co_await watcher_.join();
+  co_await watcher_.stop();
   if (status.ok()) status = co_await order_.finish();
   co_return status;
 }

@@ -170,10 +170,8 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
   }
   // With the end of the session all leases are given back.
   shared_->session.forget_user();
-  shared_->ticker.request_stop();
-  co_await shared_->ticker.join();
-  shared_->tasks.request_stop();
-  co_await shared_->tasks.join();
+  co_await shared_->ticker.stop();
+  co_await shared_->tasks.stop();
   co_await shared_->session.stop(hand_over);
   if (hand_over) shared_->buffers.hand_over();
   for (const auto& [inode, state] : shared_->files) {
