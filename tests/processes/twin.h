@@ -1,13 +1,17 @@
 /// The same calls below a mount and below a directory of the local file system.
 #pragma once
 
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <map>
+#include <random>
 #include <string>
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
-#include <linux/fs.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
