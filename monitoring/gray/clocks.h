@@ -23,7 +23,7 @@ struct WallClock {
   Party who;
   std::string machine;  ///< tells machines apart
   std::string host;     ///< name of the machine for people
-  uint64_t jumps = 0;   ///< total
+  uint64_t jumps = 0;   ///< number of jumps since the process began
   Duration jumped{};    ///< sum of the jumps
   Duration ahead{};     ///< how far its wall clock is ahead of the monitor's
   TimePoint at{};       ///< time of the report

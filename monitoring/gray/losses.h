@@ -31,7 +31,7 @@ struct Link {
   Party server;                     ///< the server whose port it is, whoever has sent
   std::string machine;              ///< address of the machine at the other end
   std::string source;               ///< tells this total from the others of the same server and machine
-  uint64_t segments = 0, lost = 0;  ///< totals
+  uint64_t segments = 0, lost = 0;  ///< totals of the connections to that end
   TimePoint at{};                   ///< time of the report
 };
 

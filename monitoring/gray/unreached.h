@@ -31,7 +31,7 @@ struct UnreachedSettings {
 
 /// What a process reports of its latest checks.
 struct Checks {
-  uint64_t process = 0;  ///< the caller
+  uint64_t process = 0;  ///< process id of the caller
   std::string caller;
   std::vector<proto::SightCheck> latest;  ///< checks in order; what was told before counts once
   TimePoint at{};                         ///< time of the report
@@ -45,7 +45,7 @@ struct Reachable {
 
 /// What a command that ends, or an application, says of one whom it asked.
 struct Attempt {
-  uint64_t process = 0;  ///< the caller
+  uint64_t process = 0;  ///< process id of the caller
   std::string caller, peer;
   bool given_up = false;  ///< whether the caller gave up; false: the peer answered
   Duration waited{};      ///< how long the caller had waited by now
@@ -71,7 +71,7 @@ class UnreachedWatch {
  private:
   struct Event {
     TimePoint at, began;
-    uint64_t process;  ///< the caller
+    uint64_t process;  ///< process id of the caller
     std::string caller, peer;
     proto::SightCheck::Outcome outcome;
     bool by_command = false;

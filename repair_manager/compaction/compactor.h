@@ -44,7 +44,7 @@ struct CompactionCounts {
 /// Memory: one window, and kMemoryBytes of buffers while it works.
 class Compactor {
  public:
-  static constexpr size_t kMaxWaiting = 64;  ///< files
+  static constexpr size_t kMaxWaiting = 64;  ///< files that wait at most
   /// A window has at most so many, or one row of the policy.
   static constexpr uint64_t kWindowBytes = 6 << 20;
   static constexpr uint64_t kMaxWindowBytes = 64 << 20;  ///< the limit holds also where a row is more

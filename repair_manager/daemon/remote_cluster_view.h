@@ -24,7 +24,7 @@ namespace kintsugi::repair_manager {
 class RemoteClusterView final : public ClusterView {
  public:
   static constexpr Duration kFresh = std::chrono::seconds(5);
-  static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes
+  static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes that are kept at most
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   /// Pause before a commit is sent again whose connection broke.
   static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);

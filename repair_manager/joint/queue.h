@@ -47,7 +47,7 @@ uint32_t heat_class(float heat);
 /// attempt backs off); blocked (cannot be repaired now).
 class RepairQueue {
  public:
-  static constexpr size_t kMaxEntries = 8 << 20;  ///< about 2 GiB
+  static constexpr size_t kMaxEntries = 8 << 20;  ///< entries at most; they take about 2 GiB
 
   /// A stripe with this few spare chunks is repaired without delay.
   static constexpr int32_t kUrgentSpare = 1;

@@ -29,7 +29,7 @@ class DirtyRanges {
   size_t buffers() const { return pieces_.size(); }
   uint64_t bytes() const { return bytes_; }
   uint64_t end() const { return pieces_.empty() ? 0 : pieces_.rbegin()->second.end(); }
-  int64_t modified_ns() const;  ///< the latest
+  int64_t modified_ns() const;  ///< time of the latest write
   /// As if everything had been written then: the file's time was set after it was written.
   void set_modified(int64_t modified_ns);
   bool kill_privileges() const;

@@ -79,8 +79,8 @@ struct FilesShared {
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
   /// Times since which files are dirty, each with its inode (DirtySince).
   std::set<std::pair<TimePoint, uint64_t>> dirty_since;
-  size_t waiting_for_room = 0;  ///< writers
-  runtime::Event room;          ///< buffers came free
+  size_t waiting_for_room = 0;  ///< writers that wait for room
+  runtime::Event room;          ///< notified when buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
   runtime::TaskGroup ticker;

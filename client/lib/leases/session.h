@@ -103,8 +103,8 @@ class Session {
   WriteLeases leases_;
   SessionLocks locks_;
   HeardChanges changes_;
-  uint64_t told_ = 0;  ///< messages
-  bool all_ = true;    ///< everything is to be told
+  uint64_t told_ = 0;  ///< messages that were sent so far
+  bool all_ = true;    ///< whether everything is to be told
   bool hearing_ = false;
   runtime::Semaphore telling_;
   uint64_t telling_span_ = 0;  ///< the region that tells now, for those who wait for it

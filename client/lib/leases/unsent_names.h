@@ -76,7 +76,7 @@ class UnsentNames {
   std::unordered_map<uint64_t, size_t> changes_of_;  ///< how many changes of each inode are in the log
   std::optional<TimePoint> waits_since_;
   bool sending_ = false, in_background_ = false;
-  uint64_t appended_ = 0, dropped_ = 0;  ///< changes, ever
+  uint64_t appended_ = 0, dropped_ = 0;  ///< numbers of changes since the beginning
   uint64_t sending_span_ = 0;            ///< the region that sends now, for those who wait for it
   runtime::Event sent_;
 };

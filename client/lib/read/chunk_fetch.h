@@ -66,7 +66,7 @@ class ChunkFetch {
   std::vector<runtime::Buffer> buffers_;
   proto::ReadSmallChunkResponse whole_;  ///< the answer, if the chunk is small
   std::vector<uint32_t> block_crcs_;     ///< the CRCs of the received blocks
-  uint64_t received_ = 0;                ///< bytes
+  uint64_t received_ = 0;                ///< bytes that have come
   bool receiving_ = false;
   bool cancelled_ = false;
   std::optional<Status> status_;

@@ -35,7 +35,7 @@ class LostChunkRead final : private ReadPipeline<WindowReader>::User {
   asio::awaitable<Status> run();
   const DegradedReadReport& report() const { return report_; }
 
-  static constexpr size_t kLocalWindows = 3;                   ///< fetched ahead
+  static constexpr size_t kLocalWindows = 3;                   ///< windows that are fetched ahead
   static constexpr uint64_t kWindowBytes = uint64_t{2} << 20;  ///< the bytes of each chunk in one window
 
  private:

@@ -69,7 +69,7 @@ class RangeRead {
     bool small = false;  ///< the range lies in one block of one chunk
     std::unique_ptr<WindowReader> reader;
     std::vector<std::byte> copied;                  ///< copy of the bytes, once the buffers are given back
-    std::vector<std::span<const std::byte>> bytes;  ///< wherever they are
+    std::vector<std::span<const std::byte>> bytes;  ///< the bytes, in `copied` or in buffers
     Status status;
   };
 

@@ -95,7 +95,7 @@ class ReadPipeline {
   Resources& resources_;
   const size_t max_in_flight_;
   Context context_;
-  std::unique_ptr<Read> planned_;  ///< the next one
+  std::unique_ptr<Read> planned_;  ///< the read that begins next
   std::deque<std::unique_ptr<InFlight>> in_flight_;
   runtime::Event changed_;
   runtime::TaskGroup tasks_;

@@ -15,7 +15,7 @@ namespace kintsugi::client {
 struct StripeWindow {
   /// The stripe, with the addresses and capabilities that reading takes.
   std::shared_ptr<const proto::Stripe> stripe;
-  erasure::Policy policy;  ///< the stripe's
+  erasure::Policy policy;  ///< policy of the stripe
   Window window;
 
   /// Bytes of the chunk that lie within the window: 0 when it ends before.

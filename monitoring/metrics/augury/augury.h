@@ -78,7 +78,7 @@ class Augury {
   std::shared_ptr<const std::vector<ModelSet>> models_;  ///< index: live metric
   /// Index: live metric; largest error of forecasts on the healthy trace.
   std::vector<double> largest_errors_;
-  std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow
+  std::deque<Eigen::RowVectorXd> rows_;  ///< the last kWindow rows
   std::deque<int64_t> times_;
   std::deque<bool> above_;  ///< the last kLastRows
   size_t silent_ = 0;

@@ -15,7 +15,7 @@ struct FaithfulOptions {
 };
 
 struct FaithfulWindow {
-  size_t begin = 0, end = 0;  ///< rows
+  size_t begin = 0, end = 0;  ///< rows of the window
   double slope = 0;
   DurbinWatson durbin_watson;
   BreuschGodfrey breusch_godfrey;

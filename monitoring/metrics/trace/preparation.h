@@ -16,7 +16,7 @@ struct Watched {
 /// A metric and those that always move with it.
 struct Live {
   size_t column = 0;            ///< the first of the group
-  std::vector<size_t> aliases;  ///< the others
+  std::vector<size_t> aliases;  ///< the other metrics of the group
 };
 
 struct Preparation {

@@ -25,7 +25,7 @@ namespace kintsugi::progress {
 
 class Slowdowns {
  public:
-  static constexpr size_t kReference = 60;      ///< windows
+  static constexpr size_t kReference = 60;      ///< windows that count as usual
   static constexpr size_t kLeastReference = 6;  ///< windows needed before anything counts as usual
   static constexpr uint64_t kLeastWaits = 5;    ///< waits in a window that are needed to judge it
   static constexpr size_t kMaxWaits = 65'536;
