@@ -13,18 +13,18 @@ Shortages::Shortages(const ProcessorShares& shares, TimePoint from) : shares_(sh
     const ProcessorShares::Share share = shares.since(process, from);
     if (!share.known) continue;
     Machine& machine = machines_[shares.machine_of(process)];
+    suffers_[process] = share.suffers();
     ++machine.processes;
-    if (!share.suffers()) continue;
-    ++machine.suffering;
-    suffering_.insert(process);
+    machine.suffering += share.suffers() ? 1 : 0;
   }
 }
 
 Shortage Shortages::explains(uint64_t process) const {
-  const bool suffers = suffering_.contains(process);
+  const auto own = suffers_.find(process);
+  const bool is_known = own != suffers_.end(), suffers = is_known && own->second;
   const auto machine = machines_.find(shares_.machine_of(process));
   if (machine == machines_.end()) return Shortage::kNone;
-  const size_t others = machine->second.processes - 1;
+  const size_t others = machine->second.processes - (is_known ? 1 : 0);
   const size_t suffering = machine->second.suffering - (suffers ? 1 : 0);
   if (others >= kLeastOthers && 2 * suffering >= others) return Shortage::kOfMachine;
   return suffers ? Shortage::kOfProcess : Shortage::kNone;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 
 #include "monitoring/progress/evidence/processor_shares.h"
@@ -32,7 +31,7 @@ class Shortages {
   };
   const ProcessorShares& shares_;
   std::map<std::string, Machine> machines_;
-  std::set<uint64_t> suffering_;
+  std::map<uint64_t, bool> suffers_;  ///< key: process that tells how long it waits
 };
 
 }  // namespace kintsugi::progress
