@@ -236,6 +236,9 @@ void print_method(const Question& question, const Forecast& forecast) {
       fmt::print(
           "  sampled: {} repairs were simulated, each for {:.1f}; times within {:g} % of the exact ones\n",
           forecast.simulated, forecast.repairs_each, 100 * forecast.error);
+      if (forecast.seconds_each > 1)
+        fmt::print("  times are in proportion to those of a loss that is repaired {:.1f} times as fast\n",
+                   forecast.seconds_each);
       break;
     case what_if::Method::kClosedForm:
       fmt::print("  closed form: nothing was simulated; times within {:g} % of the exact ones\n",
@@ -335,6 +338,7 @@ void print_document(const Question& question, const Forecast& forecast) {
               {"model_error", what_if::kModelError},
               {"simulated", forecast.simulated},
               {"repairs_each", forecast.repairs_each},
+              {"seconds_each", forecast.seconds_each},
               {"assumptions", assumptions_json(question)}});
 }
 

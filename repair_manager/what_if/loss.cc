@@ -17,8 +17,8 @@ namespace {
 
 // After so many stripes that lose more chunks than are left to draw, these few are left out.
 constexpr int kMostMisses = 100;
-// A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter scale
-// of time: the repair manager looks for what it can start every second, and a year of that would take hours.
+// A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter
+// scale of time: the repair manager looks for what it can start every second, and a year of that would take hours.
 constexpr double kMostTime = 16;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
@@ -212,7 +212,9 @@ class Question {
   }
 
   void simulate(double repairs, Forecast& forecast) {
-    const SimulatedLoss loss = simulate_loss(state_of(repairs), cluster_.policy, options(), kBusiestLinks);
+    FluidState state = state_of(repairs);
+    forecast.seconds_each = state.seconds_each;
+    const SimulatedLoss loss = simulate_loss(std::move(state), cluster_.policy, options(), kBusiestLinks);
     const double wait = cluster_.detection_seconds;
     const auto after = [wait](std::optional<double> time) {
       return time ? std::optional(*time + wait) : time;

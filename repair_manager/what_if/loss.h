@@ -67,6 +67,7 @@ struct BusyLink {
 struct Forecast {
   Method method = Method::kExact;
   double repairs_each = 1;  ///< repairs for which a simulated one stands
+  double seconds_each = 1;  ///< the same of seconds; more than 1: times are in proportion to shorter ones
   double error = 0;         ///< expected largest error of the times by sampling or closed form, as a share
   double stripes = 0;       ///< stripes that lack chunks
   double chunks = 0, bytes = 0;  ///< lost chunks, and their bytes

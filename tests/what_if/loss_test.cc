@@ -197,6 +197,8 @@ TEST(Loss, OfWeeksOfRepairsIsAnsweredInProportionToOneOfHours) {
   const Forecast hours = answer(60'000), weeks = answer(60'000'000);
   EXPECT_EQ(weeks.method, Method::kSampled);
   EXPECT_LE(weeks.simulated, kMostSimulated);
+  EXPECT_EQ(hours.seconds_each, 1);
+  EXPECT_GT(weeks.seconds_each, 100) << "what the answer says";
   EXPECT_NEAR(weeks.begins_seconds, hours.begins_seconds, 1);
   EXPECT_NEAR(repair_seconds(weeks) / repair_seconds(hours), 1000, 50);
   EXPECT_NEAR(weeks.bytes / hours.bytes, 1000, 1e-6);
