@@ -5,20 +5,18 @@
 
 #include <gtest/gtest.h>
 
-#include "common/log/log.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "repair_manager/what_if/bundles.h"
 #include "repair_manager/what_if/loss.h"
 #include "repair_manager/what_if/virtual_world.h"
 #include "tests/benchmarks/lost_server.h"
+#include "tests/what_if/quiet.h"
 
 namespace kintsugi::what_if {
 namespace {
 
 using repair_manager::Options;
 using repair_manager::RepairManager;
-
-const bool kQuiet = (log::set_level(log::Level::kError), true);
 
 /// What was rebuilt when, and where it went: the schedule.
 using Schedule = std::vector<std::tuple<TimePoint, TimePoint, uint64_t, uint64_t>>;
@@ -62,7 +60,7 @@ TEST(Knobs, LevelZeroIsTheScheduleOfProduction) {
   }
 }
 
-Cluster cluster_of(uint32_t servers, const char* policy, uint64_t chunks) {
+Cluster alike_cluster(uint32_t servers, const char* policy, uint64_t chunks) {
   const erasure::Policy parsed = *erasure::Policy::parse(policy);
   Cluster cluster =
       *described({.servers = servers, .stripes = chunks * servers / parsed.chunks(), .policy = parsed});
@@ -75,7 +73,7 @@ SimulatedLoss lost(const Cluster& cluster, std::vector<uint32_t> servers, std::v
 }
 
 TEST(Knobs, AllAtLevelZeroGiveTheExactForecast) {
-  const Cluster cluster = cluster_of(40, "rs-6-3-1024k", 300);
+  const Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 300);
   const SimulatedLoss exact = lost(cluster, {3}, {}), zero = lost(cluster, {3}, std::vector<Levels>(4));
   EXPECT_EQ(zero.all_seconds, exact.all_seconds);
   EXPECT_EQ(zero.progress, exact.progress);
@@ -86,7 +84,7 @@ TEST(Knobs, AllAtLevelZeroGiveTheExactForecast) {
 }
 
 TEST(Knobs, EachBlockSavesItsOwnWork) {
-  const Cluster cluster = cluster_of(40, "rs-6-3-1024k", 600);
+  const Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 600);
   const auto all_phases = [](Block block, uint8_t level) {
     Levels levels{};
     levels[static_cast<size_t>(block)] = level;
@@ -105,7 +103,7 @@ TEST(Knobs, EachBlockSavesItsOwnWork) {
 }
 
 TEST(Knobs, APhaseAloneLeavesTheOthersAsTheyAre) {
-  const Cluster cluster = cluster_of(40, "rs-6-3-1024k", 600);
+  const Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 600);
   std::vector<Levels> last(4);
   last[3] = {5, 5, 5, 0};
   const SimulatedLoss exact = lost(cluster, {3}, {}), coarse = lost(cluster, {3}, last);
@@ -114,7 +112,7 @@ TEST(Knobs, APhaseAloneLeavesTheOthersAsTheyAre) {
 }
 
 TEST(Bundles, StandForStripesThatLackAsMuch) {
-  const Cluster cluster = cluster_of(20, "rs-6-3-1024k", 100);
+  const Cluster cluster = alike_cluster(20, "rs-6-3-1024k", 100);
   const SimulatedLoss exact = lost(cluster, {3, 4}, {});
   const SimulatedLoss coarse = lost(cluster, {3, 4}, std::vector<Levels>(2, Levels{0, 0, 0, 3}));
   ASSERT_EQ(coarse.by_spare.size(), exact.by_spare.size());

@@ -6,21 +6,18 @@
 
 #include <gtest/gtest.h>
 
-#include "common/log/log.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "repair_manager/what_if/random_stripes.h"
 #include "repair_manager/what_if/simulated_loss.h"
 #include "repair_manager/what_if/virtual_world.h"
 #include "tests/benchmarks/lost_server.h"
 #include "tests/simulation/runtime/sim_node.h"
+#include "tests/what_if/quiet.h"
 
 namespace kintsugi::what_if {
 namespace {
 
 constexpr double kChunk = 64 << 20, kRate = 10e9 / 8;
-
-const bool kQuiet =
-    (log::set_level(log::Level::kError), true);  // thousands of repairs are told at lower levels
 
 /// A server of it has 1,000 chunks.
 Cluster cluster_of(uint32_t servers, const char* policy, uint32_t racks = 0, uint64_t chunks = 1000) {
