@@ -14,6 +14,7 @@
 #include "common/base/last_words.h"
 #include "common/log/log_file.h"
 #include "common/log/log_pattern.h"
+#include "common/log/silence.h"
 
 namespace kintsugi::log {
 
@@ -36,6 +37,7 @@ struct State {
 };
 
 std::atomic<Level> minimum{Level::kInfo};
+thread_local int silences = 0;
 LineCounts counts;
 
 std::shared_ptr<spdlog::logger> with_our_form(std::shared_ptr<spdlog::logger> logger) {
@@ -124,8 +126,16 @@ void set_sink(std::function<void(Level, std::string_view)> sink) {
   state().sink = std::move(sink);
 }
 
+Silence::Silence() {
+  ++silences;
+}
+
+Silence::~Silence() {
+  --silences;
+}
+
 bool enabled(Level level) {
-  return level >= minimum.load(std::memory_order_relaxed);
+  return level >= minimum.load(std::memory_order_relaxed) && (silences == 0 || level >= Level::kError);
 }
 
 void write(Level level, std::string_view line) {

@@ -255,7 +255,7 @@ double ProcessSampler::memory_limit() {
     const std::string_view line = next_line(*text);
     if (!line.starts_with(kVersion2)) continue;
     const std::string file = groups_ + std::string(line.substr(kVersion2.size())) + "/memory.max";
-    if (auto allowed = most.read(file, buffer_)) limit = std::fmin(limit, number(next_word(*allowed)));
+    if (auto allowed = most.read(file, buffer_)) limit = std::fmin(limit, number(next_line(*allowed)));
     break;
   }
   return limit;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/log/silence.h"
 #include "erasure/code.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "repair_manager/what_if/virtual_world.h"
@@ -197,6 +198,8 @@ class Run {
 SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
                             const repair_manager::Options& options, size_t most_links,
                             const WhatIfKnobs& knobs) {
+  // This may run in a repair manager whose log tells of repairs that happen.
+  const log::Silence silence;
   return Run(std::move(state), policy, options, knobs).carry_out(most_links);
 }
 

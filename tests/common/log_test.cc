@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/last_words.h"
+#include "common/log/silence.h"
 
 namespace kintsugi::log {
 namespace {
@@ -37,6 +39,19 @@ TEST_F(LogTest, GivesFormattedLinesToTheSink) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], std::make_pair(Level::kInfo, std::string("chunk 81:3 moved")));
   EXPECT_EQ(lines[1].first, Level::kError);
+}
+
+TEST_F(LogTest, AThreadThatSimulatesLogsErrorsOnlyAndOthersGoOn) {
+  {
+    const Silence silence;
+    warning("no");
+    error("yes");
+    std::thread([] { info("another thread"); }).join();
+  }
+  info("again");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].second, "yes");
+  EXPECT_EQ(lines[1].second, "another thread");
 }
 
 TEST_F(LogTest, DropsWhatIsBelowTheLevel) {

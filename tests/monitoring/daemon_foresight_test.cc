@@ -100,13 +100,14 @@ TEST(Foresight, RoomThatShrinksForHoursIsForetold) {
 
 /// Six hours of servers with so much free room at the beginning, of which each loses so much a second.
 Trace rooms(const std::vector<std::pair<double, double>>& servers) {
-  Trace trace = metric_trace::gauges(
-      std::vector<std::string>(servers.size(), "kintsugi_chunkserver_free_bytes"), 6 * 3600, [&](size_t second) {
-        std::vector<double> free;
-        for (const auto& [first, each_second] : servers)
-          free.push_back(first - each_second * static_cast<double>(second));
-        return free;
-      });
+  Trace trace =
+      metric_trace::gauges(std::vector<std::string>(servers.size(), "kintsugi_chunkserver_free_bytes"),
+                           6 * 3600, [&](size_t second) {
+                             std::vector<double> free;
+                             for (const auto& [first, each_second] : servers)
+                               free.push_back(first - each_second * static_cast<double>(second));
+                             return free;
+                           });
   trace.header.sources.clear();
   for (uint32_t i = 0; i < servers.size(); ++i) {
     trace.header.sources.push_back({.name = "chunkserver-" + std::to_string(i + 1), .build_id = {}});
@@ -116,7 +117,8 @@ Trace rooms(const std::vector<std::pair<double, double>>& servers) {
 }
 
 TEST(Foresight, RoomThatEndsOnAllServersIsToldOnceOfTheCluster) {
-  const std::vector<Foretold> found = room_that_runs_out(rooms({{1e12, 1.65e6}, {1.1e12, 1.8e6}, {1e12, 1.7e6}}));
+  const std::vector<Foretold> found =
+      room_that_runs_out(rooms({{1e12, 1.65e6}, {1.1e12, 1.8e6}, {1e12, 1.7e6}}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].server, "cluster");
   // 3.1e12 bytes at 5.15e6 a second are gone after seven days less an hour.

@@ -1,8 +1,8 @@
 // What the page of a repair manager answers to the question how long repairs would take if a server died now.
+#include "repair_manager/daemon/what_if_page.h"
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
-
-#include "repair_manager/daemon/what_if_page.h"
 
 namespace kintsugi::repair_manager {
 namespace {
@@ -44,8 +44,8 @@ TEST(WhatIfPage, TellsWhatIsLostWithAServerAndHowLongItsRepairTakes) {
 }
 
 TEST(WhatIfPage, WaitsAsLongAsTheClusterDoesWhileNothingIsInDanger) {
-  const double at_once = asked("server=chunkserver-3&policy=rs-2-2-1024k&delay=0").at("begins_seconds");
-  EXPECT_NEAR(asked("server=chunkserver-3&policy=rs-2-2-1024k&delay=900").at("begins_seconds").get<double>(),
+  const double at_once = asked("server=chunkserver-3&policy=rs-2-3-1024k&delay=0").at("begins_seconds");
+  EXPECT_NEAR(asked("server=chunkserver-3&policy=rs-2-3-1024k&delay=900").at("begins_seconds").get<double>(),
               at_once + 900, 1);
 }
 
