@@ -92,9 +92,9 @@ Status DaemonConfigs::write_repair_managers() const {
   for (uint32_t i = 1; i <= cluster_.options.repair_managers; ++i) {
     const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
     if (fs::exists(path)) continue;  // its owner may have changed the file
-    // It listens at any port and tells the metaserver which one.
+    // It listens at any port, and tells the metaserver and the monitor which ones.
     KINTSUGI_TRY(write_file(
-        path, fmt::format("metaserver = {}\nsecret_file = {}\nlog_file = {}\n",
+        path, fmt::format("http_listen = \"127.0.0.1:0\"\nmetaserver = {}\nsecret_file = {}\nlog_file = {}\n",
                           toml_string(cluster_.metaserver), toml_string(secret_file(directory_)),
                           toml_string(fmt::format("{}/log/{}.log", directory_, repair_manager_name(i))))));
   }

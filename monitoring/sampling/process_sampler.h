@@ -49,7 +49,8 @@ class ProcessSampler {
   static std::span<const Metric> metrics();
 
   /// `proc` and `groups`: the folders to read instead of /proc and of the control groups, for tests.
-  explicit ProcessSampler(uint32_t pid, const std::string& proc = "/proc", std::string groups = "/sys/fs/cgroup");
+  explicit ProcessSampler(uint32_t pid, const std::string& proc = "/proc",
+                          std::string groups = "/sys/fs/cgroup");
 
   /// REQUIRES: row.size() == metrics().size().
   Presence sample(std::span<double> row);
