@@ -130,7 +130,8 @@ std::vector<Foretold> room_that_runs_out(const Trace& trace) {
   std::erase_if(found, [end](const Foretold& each) {
     return each.what.metric == kRoomOfServer && each.what.exhaustion.seconds_left >= kSooner * end;
   });
-  found.insert(found.begin(), std::make_move_iterator(together.begin()), std::make_move_iterator(together.end()));
+  found.insert(found.begin(), std::make_move_iterator(together.begin()),
+               std::make_move_iterator(together.end()));
   return found;
 }
 

@@ -50,8 +50,7 @@ Result<std::string> WhatIfApi::path(std::string_view query, const std::string& p
 
 http::Response WhatIfApi::ask(std::string_view query, const std::stop_token& stop) {
   const ClusterWatch& watch = monitor_.watch();
-  const auto path =
-      WhatIfApi::path(query, watch.space().policy(), watch.repairs().repair_delay_seconds());
+  const auto path = WhatIfApi::path(query, watch.space().policy(), watch.repairs().repair_delay_seconds());
   if (!path) return {.status = 400, .body = path.error().message() + "\n"};
   if (!watch.answered_ago()) return problem_page("the metaserver has not answered yet");
   if (asks_) return problem_page("another question is being answered; ask again");
@@ -75,11 +74,13 @@ http::Response WhatIfApi::ask(std::string_view query, const std::stop_token& sto
   return response;
 }
 
-asio::awaitable<void> WhatIfApi::fetch(runtime::Endpoint from, std::string path, std::shared_ptr<Answer> answer) {
+asio::awaitable<void> WhatIfApi::fetch(runtime::Endpoint from, std::string path,
+                                       std::shared_ptr<Answer> answer) {
   http::KeptConnection connection(runtime_, std::move(from));
   const auto body = co_await connection.get(std::move(path), runtime_.clock.now() + kLimit);
   asks_ = false;
-  answer->body.set_value(body ? *body : problem("the repair manager does not answer: " + body.error().message()));
+  answer->body.set_value(body ? *body
+                              : problem("the repair manager does not answer: " + body.error().message()));
 }
 
 void WhatIfApi::add_page(http::HttpServer& http) {

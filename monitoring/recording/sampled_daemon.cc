@@ -56,7 +56,8 @@ double SampledDaemon::Limits::of(std::string_view metric) const {
 void SampledDaemon::look_at_limits() {
   const Limits now{.descriptors = process_->descriptors_limit(), .memory = process_->memory_limit()};
   const Limits before = std::exchange(limits_, now);
-  has_more_ = has_more_ || !is_same(before.descriptors, now.descriptors) || !is_same(before.memory, now.memory);
+  has_more_ =
+      has_more_ || !is_same(before.descriptors, now.descriptors) || !is_same(before.memory, now.memory);
   samples_until_limit_ = kLimitEvery;
 }
 
@@ -120,11 +121,10 @@ void SampledDaemon::describe(metric_trace::Header& header) {
   header.sources.push_back({.name = target_.name, .build_id = target_.build_id});
   process_columns_ = of_process.size();
   for (const sampling::Metric& metric : of_process)
-    header.metrics.push_back(
-        {.name = std::string(metric.name),
-         .kind = kind_of(metric.kind),
-         .source = source,
-         .limit = limits_.of(metric.name)});
+    header.metrics.push_back({.name = std::string(metric.name),
+                              .kind = kind_of(metric.kind),
+                              .source = source,
+                              .limit = limits_.of(metric.name)});
   if (page_) {
     for (const PageNames::Metric& metric : page_->reader.names().metrics) {
       if (!column_.try_emplace(metric.name, header.metrics.size()).second) continue;
