@@ -57,7 +57,13 @@ TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
 
 TEST(Hearing, WhoHasHardlyAnyProcessorIsAtTheEndOfNoBrokenLink) {
   enum class Starves { kNobody, kCallee, kCaller };
-  for (const Starves who : {Starves::kNobody, Starves::kCallee, Starves::kCaller})
+  struct Case {
+    Starves who;
+    bool is_frozen;  ///< it stands still as a whole, and so does not even wait for a processor
+  };
+  for (const auto& [who, is_frozen] :
+       {Case{Starves::kNobody, false}, Case{Starves::kCallee, false}, Case{Starves::kCaller, false},
+        Case{Starves::kCallee, true}, Case{Starves::kCaller, true}})
     for (const bool serves_others : {true, false}) {
       ReportRig rig;
       const uint64_t caller = rig.server(1), callee = rig.server(2);
@@ -76,7 +82,8 @@ TEST(Hearing, WhoHasHardlyAnyProcessorIsAtTheEndOfNoBrokenLink) {
           system.set_machine("boot-1");
           system.set_loop_cpu_ns(system.loop_cpu_ns() + 1'000'000);
           const bool starves = who == (process == caller ? Starves::kCaller : Starves::kCallee);
-          system.set_loop_delay_ns(system.loop_delay_ns() + (starves ? 900'000'000 : 0));
+          if (starves && is_frozen) system.set_stood_still_ns(system.stood_still_ns() + 900'000'000);
+          if (starves && !is_frozen) system.set_loop_delay_ns(system.loop_delay_ns() + 900'000'000);
         }
         verdicts = rig.engine().diagnose(rig.snapshot());
       }

@@ -161,7 +161,15 @@ TEST(LackOfAProcessor, OfMostOfAMachineExplainsWhatAnyProcessOfItDoesLate) {
   seconds(20);
   EXPECT_EQ(explains(rig.server(1)), Shortage::kOfProcess);
   EXPECT_EQ(explains(rig.meta), Shortage::kNone) << "one of four others";
-  rig.delayed[rig.server(2)] = rig.delayed[rig.server(3)] = 0.5;
+  rig.delayed[rig.server(2)] = 0.5;
+  seconds(20);
+  const uint64_t newcomer = rig.server(9);
+  rig.place(newcomer);
+  rig.second(newcomer);
+  shares.update(rig.snapshot());
+  ASSERT_EQ(shares.machine_of(newcomer), shares.machine_of(rig.meta));
+  EXPECT_EQ(explains(newcomer), Shortage::kNone) << "two of five others: it is none of them";
+  rig.delayed[rig.server(3)] = 0.5;
   seconds(20);
   EXPECT_EQ(explains(rig.meta), Shortage::kOfMachine);
   EXPECT_EQ(explains(rig.server(1)), Shortage::kOfMachine);

@@ -238,6 +238,34 @@ TEST(DataSeamsInACluster, ANameThatIsGivenWhileItsRemovalIsUnderWayIsThere) {
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+TEST(DataSeamsInACluster, ANameThatARenameGivesIsThereThoughItsMakingBeforeIsRefused) {
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  const auto directory =
+      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
+  ASSERT_TRUE(directory) << directory.error();
+  const uint64_t parent = directory->inode();
+  cluster.run_for(1s);  // ids are reserved
+  ASSERT_TRUE(cluster.run(files->names().make({}, making(parent, "y", proto::Attributes::FILE))));
+  constexpr auto kUnknown = static_cast<proto::Attributes::Type>(99);  // which the metaserver refuses
+  const auto refused = cluster.run(files->names().make({}, making(parent, "x", kUnknown)));
+  ASSERT_TRUE(refused && files->names().made(refused->inode())) << "it was not kept back: this shows nothing";
+  // The metaserver hears of both while the rename is under way.
+  proto::MoveRequest move;
+  move.set_parent(parent);
+  move.set_name("y");
+  move.set_to_parent(parent);
+  move.set_to_name("x");
+  KINTSUGI_ASSERT_OK(cluster.run(files->names().move({}, move)));
+  ASSERT_FALSE(files->names().made(refused->inode())) << "it was not refused: this shows nothing";
+  ASSERT_TRUE(files->names().is_leased(parent))
+      << "the metaserver is asked for all names: this shows nothing";
+  EXPECT_NE(look_up(cluster, *files, parent, "x"), 0u);
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 TEST(DataSeamsInACluster, ANameInADirectoryIsThereThoughTheAnswerThatMadeTheDirectoryComesLater) {
   SimulatedCluster cluster({.seed = 1, .clients = 2});
   KINTSUGI_ASSERT_OK(cluster.start());
