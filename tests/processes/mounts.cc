@@ -1,6 +1,5 @@
 #include "tests/processes/mounts.h"
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -73,17 +72,19 @@ pid_t Mounts::parent_of(const std::string& directory) const {
 }
 
 pid_t Mounts::child_of(pid_t parent) {
-  // The first child serves the mount, the other one writes notifications.
+  // One child serves the mount, the other one writes notifications, and has little memory.
   std::ifstream children("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
   pid_t found = 0, child = 0;
+  uint64_t most = 0;
   while (children >> child) {
     std::ifstream status("/proc/" + std::to_string(child) + "/status");
     std::string line;
-    // The one that serves has threads, or more memory; the notifier has neither.
     uint64_t resident = 0;
     while (std::getline(status, line))
       if (line.starts_with("RssAnon:")) std::istringstream(line.substr(8)) >> resident;
-    if (resident > 1000) found = child;
+    if (resident <= most) continue;
+    most = resident;
+    found = child;
   }
   return found;
 }
