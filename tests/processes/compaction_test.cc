@@ -36,7 +36,7 @@ class Compaction : public Mounts {
     ASSERT_EQ(written.exit_code, 0) << written.err;
     unmount(directory);
   }
-  /// Starts the repair manager again, with a page of metrics, which one of a local cluster does not have.
+  /// Starts the repair manager again, with its page of metrics at a port that is known.
   void serve_metrics_of_repair_manager() {
     const std::string program =
         "import socket\n"
@@ -45,8 +45,11 @@ class Compaction : public Mounts {
         "print(s.getsockname()[1], end='')\n";
     const std::string port = run_command({"/usr/bin/env", "python3", "-c", program}).out;
     kill9("repair-manager-1");
-    std::ofstream(cluster_directory() + "/etc/repair-manager-1.toml", std::ios::app)
-        << "http_listen = \"127.0.0.1:" << port << "\"\n";
+    const std::string file = cluster_directory() + "/etc/repair-manager-1.toml", any = "127.0.0.1:0\"";
+    std::string config = read_file(file);
+    const size_t at = config.find(any);
+    ASSERT_NE(at, std::string::npos) << config;
+    std::ofstream(file) << config.replace(at, any.size(), "127.0.0.1:" + port + "\"");
     restart_missing();
   }
   size_t extents() const {
