@@ -229,8 +229,8 @@ std::string commands_in_short(const Command& program) {
   return fmt::format("  {}\n{}", fmt::join(alone, ", "), groups);
 }
 
-/// What to do about a word that a command has no place for: of a command that takes options only, its first one with a
-/// text is probably meant.
+/// Returns a hint for a command that was given words it has no place for. Whoever gives one to a command with options only
+/// probably means the first option that takes a text.
 std::string advice(const Command& command, const std::vector<std::string>& extras) {
   const auto has_place = [](const Option& option) { return !option.names.starts_with('-'); };
   const auto takes_text = [](const Option& option) {

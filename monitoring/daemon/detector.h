@@ -22,7 +22,7 @@ class Detector {
   virtual void hear(const std::vector<proto::Verdict>& /*found*/, TimePoint /*now*/) {}
   /// What is wrong now, the worst first, without ids and wall times. `snapshot.taken` grows from call to call.
   virtual std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) = 0;
-  /// What it would have said in this round, if a lack of processor did not explain it: evidence of that lack.
+  /// Returns the verdicts that it withheld in this round because a lack of processor explains them.
   virtual std::vector<proto::Verdict> excused() const { return {}; }
 
   /// The process has to report everything that is open in it with its next report.

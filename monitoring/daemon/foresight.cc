@@ -74,7 +74,7 @@ std::vector<Foretold> foretold_by(const Trace& trace, const Judge& judge) {
   return out;
 }
 
-/// What of the room in a series runs out within a week.
+/// Returns the disks of a series that will be full within a week.
 std::vector<augury::RunsOut> room_of(Series& series) {
   // A disk is the same whichever process uses it.
   if (series.rows() > 0) series.segments = {{.begin = 0, .end = series.rows(), .build_id = {}}};

@@ -48,7 +48,7 @@ class LossWatch {
   /// One LOSSES verdict for each server that loses packets with half of the machines or more with which it exchanges
   /// enough; for others one for each such machine, which stands in `peer`.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
-  /// What would be an alarm, if a lack of processor did not explain it: one for each server and machine.
+  /// Returns the alarms that are withheld because a lack of processor explains them, one for each server and machine.
   std::vector<proto::Verdict> excused(TimePoint now) const;
 
  private:

@@ -39,7 +39,7 @@ class PauseWatch {
   void look(const std::vector<Pausing>& processes, TimePoint now);
   /// One PAUSES verdict a process; when most of a machine pause, they are only likely.
   std::vector<proto::Verdict> alarms(TimePoint now) const;
-  /// What would be an alarm, if a lack of processor did not explain it.
+  /// Returns the alarms that are withheld because a lack of processor explains them.
   std::vector<proto::Verdict> excused(TimePoint now) const;
 
  private:

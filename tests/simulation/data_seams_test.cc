@@ -62,6 +62,25 @@ TEST(DataSeamsInACluster, WhatWasClosedInALeasedDirectoryIsInTheSnapshot) {
   }
 }
 
+/// Makes /f with 1,000 durable bytes, and sets its mode to 0600 under its lease. Null, and the test has failed: that was no
+/// change under the lease.
+std::unique_ptr<client::OpenHandle> file_with_mode_changed(SimulatedCluster& cluster,
+                                                           client::OpenFiles& files) {
+  const auto made =
+      cluster.run(files.names().make({}, making(kRoot, "f", proto::Attributes::FILE, files.session().id())));
+  if (!made) ADD_FAILURE() << made.error();
+  if (!made) return nullptr;
+  auto handle = files.open(*made, true);
+  KINTSUGI_EXPECT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
+  KINTSUGI_EXPECT_OK(cluster.run(handle->sync({})));
+  proto::SetAttributesRequest mode;
+  mode.set_inode(made->inode());
+  mode.set_mode(0600);
+  const bool is_leased = files.session().has_lease(made->inode()) && files.set_attributes(mode);
+  EXPECT_TRUE(is_leased) << "it was no change under the lease: this shows nothing";
+  return is_leased ? std::move(handle) : nullptr;
+}
+
 TEST(DataSeamsInACluster, AMountWhoseClockIsAheadSeesWhatOthersWroteAfterItChangedTheMode) {
   SimulatedCluster cluster({.seed = 1, .clients = 2});
   KINTSUGI_ASSERT_OK(cluster.start());
@@ -70,26 +89,18 @@ TEST(DataSeamsInACluster, AMountWhoseClockIsAheadSeesWhatOthersWroteAfterItChang
   auto others = cluster.client_program(1).client().open_files({.dirty_bytes = 4 << 20});
   KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
   KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
-  const auto made = cluster.run(
-      files->names().make({}, making(kRoot, "f", proto::Attributes::FILE, files->session().id())));
-  ASSERT_TRUE(made) << made.error();
-  auto handle = files->open(*made, true);
-  KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
-  KINTSUGI_ASSERT_OK(cluster.run(handle->sync({})));
-  proto::SetAttributesRequest mode;
-  mode.set_inode(made->inode());
-  mode.set_mode(0600);
-  ASSERT_TRUE(files->session().has_lease(made->inode()));
-  ASSERT_TRUE(files->set_attributes(mode)) << "it was no change under the lease: this shows nothing";
+  auto handle = file_with_mode_changed(cluster, *files);
+  ASSERT_TRUE(handle);
+  const uint64_t inode = handle->file().inode();
   cluster.run_for(3s);
   // Somebody else appends, and has it durable.
-  auto other = cluster.run(others->open({}, made->inode(), true));
+  auto other = cluster.run(others->open({}, inode, true));
   ASSERT_TRUE(other) << other.error();
   KINTSUGI_ASSERT_OK(cluster.run((*other)->file().write({}, 1000, bytes_of(500), false)));
   KINTSUGI_ASSERT_OK(cluster.run((*other)->sync({})));
   KINTSUGI_ASSERT_OK(cluster.run((*other)->close({})));
   cluster.run_for(3s);
-  const auto asked = cluster.run(files->calls().get({}, made->inode()));
+  const auto asked = cluster.run(files->calls().get({}, inode));
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->size(), 1500u);
   auto again = files->open(*asked, true);
@@ -105,17 +116,9 @@ TEST(DataSeamsInACluster, AModeThatWasSetUnderALeaseIsTakenThoughTheFileWasClose
   KINTSUGI_ASSERT_OK(cluster.start());
   auto files = cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20});
   KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
-  const auto made = cluster.run(
-      files->names().make({}, making(kRoot, "f", proto::Attributes::FILE, files->session().id())));
-  ASSERT_TRUE(made) << made.error();
-  auto handle = files->open(*made, true);
-  KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
-  KINTSUGI_ASSERT_OK(cluster.run(handle->sync({})));
-  proto::SetAttributesRequest mode;
-  mode.set_inode(made->inode());
-  mode.set_mode(0600);
-  ASSERT_TRUE(files->session().has_lease(made->inode()));
-  ASSERT_TRUE(files->set_attributes(mode)) << "it was no change under the lease: this shows nothing";
+  auto handle = file_with_mode_changed(cluster, *files);
+  ASSERT_TRUE(handle);
+  const uint64_t inode = handle->file().inode();
   // Nothing is left to be written out, so that the close gives the lease back; and the session has something to say just then.
   KINTSUGI_ASSERT_OK(cluster.run(handle->close({})));
   KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
@@ -123,7 +126,7 @@ TEST(DataSeamsInACluster, AModeThatWasSetUnderALeaseIsTakenThoughTheFileWasClose
   const auto seen = cluster.run(cluster.client_program(1).client().stat("/f"));
   ASSERT_TRUE(seen) << seen.error();
   EXPECT_EQ(seen->mode(), 0600u) << "the change came after the lease had been given back, and was refused";
-  EXPECT_FALSE(files->session().has_lease(made->inode()));
+  EXPECT_FALSE(files->session().has_lease(inode));
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 

@@ -42,7 +42,7 @@ class FileLeases : public LeaseUser {
   /// Writes out these inodes, whose leases have ended here, and gives the leases back. The values are the numbers of
   /// these ends (WriteLeases::end()).
   asio::awaitable<void> give_back(std::map<uint64_t, uint64_t> inodes);
-  /// The same of one that was lost while something of its file was under way.
+  /// Gives back the lease of a file that was lost while something of the file was under way, once nothing is any more.
   asio::awaitable<void> give_back_lost(std::shared_ptr<OpenFileState> state);
   asio::awaitable<void> ask_for(uint64_t inode);
 

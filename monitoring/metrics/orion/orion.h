@@ -43,7 +43,7 @@ struct Finding {
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
-  /// Whether the load lies outside of what the healthy trace knows: relations may differ for that alone.
+  /// The load lies outside of what the healthy trace knows, and relations may differ for that alone.
   bool foreign_load = false;
 };
 inline constexpr size_t kNamed = 3;
