@@ -66,7 +66,7 @@ class WorkerDetector final : public Detector {
   /// A longer window, as far as it has come.
   struct Joined {
     size_t windows = 0;
-    bool lacked_processor = false;  ///< in one of them
+    bool lacked_processor = false;  ///< in one of the windows that were joined
   };
   /// The totals of a process at the end of a window.
   struct Totals {

@@ -46,9 +46,9 @@ class PauseWatch {
   struct Known {
     Pausing last;
     RecentGrowth growth;
-    Duration of{};     ///< what is known of it
-    double late = 0;   ///< share of that for which it stood still,
-    double share = 0;  ///< and what no lack of processor explains of it
+    Duration of{};     ///< the time over which its pauses are known
+    double late = 0;   ///< the share of that time for which it stood still
+    double share = 0;  ///< the same, without what a lack of processor explains
     bool pauses = false, excused = false;
     TimePoint since{};
   };

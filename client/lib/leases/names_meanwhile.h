@@ -48,8 +48,8 @@ class NamesMeanwhile {
   uint64_t last_ = 0;  ///< number of the last name that was given
   /// Names up to this number are not remembered, though there may be calls from before they were given.
   uint64_t forgotten_ = 0;
-  std::multiset<uint64_t> calls_;  ///< `last_` when each of them began
-  std::deque<Given> given_;        ///< by their numbers
+  std::multiset<uint64_t> calls_;  ///< the value of `last_` when each call under way began
+  std::deque<Given> given_;        ///< ordered by their numbers
 };
 
 }  // namespace kintsugi::client

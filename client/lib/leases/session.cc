@@ -2,6 +2,7 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
+#include "common/runtime/backoff.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
@@ -178,7 +179,7 @@ asio::awaitable<void> Session::keep() {
 // ---- hearing
 
 asio::awaitable<void> Session::await_recalls() {
-  Duration pause = kFirstPause;
+  runtime::Backoff backoff(resources_.runtime.random, kFirstPause, kKeepInterval);
   while (!tasks_.stopping()) {
     proto::AwaitRecallsRequest request;
     request.set_session(id());
@@ -188,7 +189,7 @@ asio::awaitable<void> Session::await_recalls() {
     const Status status = co_await recalls_.call(limited, resources_.options.metaserver,
                                                  rpc::Method::kAwaitRecalls, request, response);
     if (status.ok() && !response.tell_all()) {
-      pause = kFirstPause;
+      backoff.reset();
       const std::vector<uint64_t> inodes(response.recall().begin(), response.recall().end());
       if (has_user_ && !inodes.empty()) user_.recalled(inodes);
       if (response.changed_size() > 0) {
@@ -203,8 +204,7 @@ asio::awaitable<void> Session::await_recalls() {
       changes_.start_anew();
       if ((co_await tell_in_background()).ok()) continue;
     }
-    if (!co_await tasks_.sleep_for(pause)) break;
-    pause = std::min(2 * pause, kKeepInterval);
+    if (!co_await tasks_.sleep_for(backoff.next())) break;
   }
 }
 
