@@ -121,7 +121,7 @@ std::vector<Verdict> Engine::from_waits(const OpenTasks& tasks) {
   return verdicts;
 }
 
-/// Whoever stands still is not called slow, too, nor for windows that it stood still in and that are told of later.
+/// A process that stands still is not called slow as well, nor is it for windows of that time that are told of later.
 void Engine::add_slow(const model::Snapshot& snapshot, const std::set<uint64_t>& standing,
                       std::vector<Verdict>& verdicts) {
   for (const uint64_t process : standing)
