@@ -12,8 +12,8 @@ size_t buffer_count(const Options& options) {
   return std::max<size_t>(ChunkServer::kMinBuffers, options.buffer_memory_bytes / ChunkServer::kBufferBytes);
 }
 
-/// One disk may have all of them, one of several twice its part: while the others are idle it is as fast as ever, and when it
-/// hangs they have enough.
+/// One disk may have all of them, one of several twice its part: while the others are idle it is as fast as ever, and
+/// when it hangs they have enough.
 size_t buffers_per_disk(const Options& options) {
   const size_t count = buffer_count(options);
   if (options.disks.size() <= 1) return count;

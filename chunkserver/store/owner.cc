@@ -5,14 +5,15 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-/// A disk that is full or read-only may keep an older record of the same server in the same cluster: its chunks can be read,
-/// and other disks know more.
+/// A disk that is full or read-only may keep an older record of the same server in the same cluster: its chunks can be
+/// read, and other disks know more.
 bool may_lag(const Status& saved, const Identity& on_disk, const Identity& wanted) {
   const bool cannot_write = saved.code() == Code::kNoSpace || saved.code() == Code::kReadOnlyDevice;
   return cannot_write && on_disk.server == wanted.server && on_disk.cluster == wanted.cluster;
 }
 
-/// Makes `wanted`, as it is when the writes before this one have ended, durable on the disk. All of them use one temporary file.
+/// Makes `wanted`, as it is when the writes before this one have ended, durable on the disk. All of them use one
+/// temporary file.
 asio::awaitable<Status> save(StoreRoot& root, const Identity& wanted) {
   KINTSUGI_CO_TRY(co_await root.identity_turn.acquire(TimePoint::max()));
   const Identity identity = wanted;
@@ -58,8 +59,8 @@ Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random) {
     if (here.metadata.position >= identity.metadata.position) identity.metadata = here.metadata;
     named_by = root->disk.root();
   }
-  // A disk that cannot be read now may be the one that knows: another identity on those beside it would keep this server
-  // from starting for good once all of them can be read.
+  // A disk that cannot be read now may be the one that knows: another identity on those beside it would keep this
+  // server from starting for good once all of them can be read.
   for (const auto& root : roots) {
     if (identity.server || !root->disk.failed()) continue;
     return Status{

@@ -63,8 +63,8 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
   KINTSUGI_CO_TRY(handles_.check_room());
   auto made = co_await name_operations_.make(caller, parent, name, node, true);
   const bool existed = !made && made.error().code() == Code::kAlreadyExists && (flags.flags & O_EXCL) == 0;
-  // The kernel looks again, checks who may open it, and lets go of the directory's lock: it is held here, and whatever tells the
-  // kernel of the new name waits for it.
+  // The kernel looks again, checks who may open it, and lets go of the directory's lock: it is held here, and whatever
+  // tells the kernel of the new name waits for it.
   if (existed) co_return Status{Code::kStale, "was made by somebody else meanwhile"};
   if (!made) co_return made.error();
   if (made->type() != proto::Attributes::FILE)

@@ -15,15 +15,16 @@ namespace kintsugi::mount {
 
 inline constexpr uint32_t kBlockBytes = 4096;  ///< the block size that the kernel is told of all files
 
-/// Makes the answers that tell the kernel of inodes, and remembers what later requests need of them: which directory it knows by
-/// a name, and how a directory was that has been removed and is still open. Single-threaded.
+/// Makes the answers that tell the kernel of inodes, and remembers what later requests need of them: which directory it
+/// knows by a name, and how a directory was that has been removed and is still open. Single-threaded.
 class ToldInodes {
  public:
   /// References outlive it. It remembers at most `remembered` names.
   ToldInodes(client::OpenFiles& files, KernelBeliefs& beliefs, size_t remembered)
       : files_(files), beliefs_(beliefs), remembered_(remembered) {}
 
-  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is remembered.
+  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is
+  /// remembered.
   Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
   static Attributes shown(const proto::Attributes& known);
@@ -38,8 +39,9 @@ class ToldInodes {
   void directory_is_removed(proto::Attributes directory);
   const proto::Attributes* removed_directory(NodeId node) const;
 
-  /// How an inode that is neither a file nor a directory was when it was last told; how one was changed that is not told otherwise.
-  /// The metaserver does not know who has a pipe, a socket or a device open, and they go on to see it without a name.
+  /// How an inode that is neither a file nor a directory was when it was last told; how one was changed that is not
+  /// told otherwise. The metaserver does not know who has a pipe, a socket or a device open, and they go on to see it
+  /// without a name.
   void is_now(const proto::Attributes& inode);
   const proto::Attributes* special(NodeId node) const;
 

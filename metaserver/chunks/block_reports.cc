@@ -30,8 +30,8 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
 
 Status BlockReports::find_report(const proto::BlockReportRequest& page, Report& report) const {
   const bool newer = report.incarnation != page.incarnation() || page.report_id() > report.id;
-  // A page that comes late must not be taken for the first of a report: every chunk before it would seem missing. The pages before it may
-  // have come to another process of the metaserver.
+  // A page that comes late must not be taken for the first of a report: every chunk before it would seem missing. The
+  // pages before it may have come to another process of the metaserver.
   if (newer && !page.continues())
     report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt};
   if (page.report_id() == report.id && page.incarnation() == report.incarnation && report.open) return {};

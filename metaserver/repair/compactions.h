@@ -1,5 +1,5 @@
-/// Files whose bytes lie badly: in very many small extents, or in stripes that are mostly waste. Repair managers are asked to write
-/// them anew where they lie better (repair_manager/compaction/compactor.h).
+/// Files whose bytes lie badly: in very many small extents, or in stripes that are mostly waste. Repair managers are
+/// asked to write them anew where they lie better (repair_manager/compaction/compactor.h).
 #pragma once
 
 #include <functional>

@@ -42,8 +42,8 @@ struct ClusterParts {
   bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
 
   bool holds_chunks(ServerId server) const;  ///< whether the server is the place of at least one chunk
-  /// The chunks whose place is this server, or which are nowhere (server 0), in order, after `after`, until `visit` returns false.
-  /// There may be millions.
+  /// The chunks whose place is this server, or which are nowhere (server 0), in order, after `after`, until `visit`
+  /// returns false. There may be millions.
   void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
 
   proto::ServerState state_of(const ServerRecord& server) const;

@@ -50,8 +50,8 @@ Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std:
 void FileWriter::note_times(proto::StoredInode& inode, int64_t modified_ns) const {
   const int64_t now = names_.inodes.now_ns();
   const int64_t modified = modified_ns != 0 ? modified_ns : now;
-  // The file changed when it was written, which its client has told to whoever asked, and not when that comes here. It is never the
-  // time before, by which clients see whether what they know is old.
+  // The file changed when it was written, which its client has told to whoever asked, and not when that comes here. It
+  // is never the time before, by which clients see whether what they know is old.
   const bool time_was_set = modified == inode.modified_ns();
   inode.set_changed_ns(std::max(inode.changed_ns() + 1, time_was_set ? 0 : std::min(modified, now)));
   inode.set_modified_ns(modified);
@@ -79,8 +79,8 @@ Status FileWriter::compact(Transaction& transaction, const proto::WriteExtentsRe
             fmt::format("at most {} extents are replaced at once", kMaxExtentsReplaced)};
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
-  // What is in no new stripe has to be as it was: whoever could name other bytes would read what is not the file's. Both are in file
-  // order, or else they are refused.
+  // What is in no new stripe has to be as it was: whoever could name other bytes would read what is not the file's.
+  // Both are in file order, or else they are refused.
   std::vector<StripeId> named = stripes;
   auto old = request.replaced().begin();
   for (const proto::Extent& extent : request.extents()) {

@@ -141,7 +141,8 @@ asio::awaitable<Status> NamespaceService::settle_and_check(Context context,
   if (!request.recursive() || Caller::from(request.caller()).is_root()) co_return Status{};
   // Who may not remove it takes no lease away.
   KINTSUGI_CO_TRY(co_await check_tree(request));
-  // Others may keep back directories that this user may not empty: what is kept back has to come first, and nothing more is meanwhile.
+  // Others may keep back directories that this user may not empty: what is kept back has to come first, and nothing
+  // more is meanwhile.
   const Leases::Pause pause(clients_.leases);
   KINTSUGI_CO_TRY(co_await names_.settling.below(context, request.path()));
   co_return co_await check_tree(request);

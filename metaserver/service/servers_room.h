@@ -9,7 +9,8 @@ namespace kintsugi::metaserver {
 
 /// Servers that are dead do not count.
 Capacity capacity_now(const ServerRegistry& servers, const erasure::Policy& policy);
-/// `chunk_bytes`: size of a new chunk. Room::full: there are servers enough for a stripe of the policy, but too few of them have room for a chunk.
+/// `chunk_bytes`: size of a new chunk. Room::full: there are servers enough for a stripe of the policy, but too few of
+/// them have room for a chunk.
 proto::Room servers_room(const ClusterParts& cluster, const erasure::Policy& policy, uint64_t chunk_bytes);
 
 }  // namespace kintsugi::metaserver

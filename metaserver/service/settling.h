@@ -1,5 +1,5 @@
-/// Waits until clients have given back what they keep back: the only way to settle what names and paths lead to, and several
-/// inodes of which one depends on another.
+/// Waits until clients have given back what they keep back: the only way to settle what names and paths lead to, and
+/// several inodes of which one depends on another.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace kintsugi::metaserver {
 
-/// Gathers what is not settled at this moment. What a name in an unsettled directory leads to is its owner's to say: it is looked for
-/// once the directory is settled.
+/// Gathers what is not settled at this moment. What a name in an unsettled directory leads to is its owner's to say: it
+/// is looked for once the directory is settled.
 class Unsettled {
  public:
   Unsettled(const Reader& reader, const Leases& leases) : reader_(reader), leases_(leases) {}
@@ -36,7 +36,8 @@ class Unsettled {
   void path(std::string_view path, uint64_t session);
   /// What is named in a page of a listing.
   void entries(const proto::ListResponse& page, uint64_t session);
-  /// The inode, when it is to get a name in the directory `to` and that is below a quota: nobody may keep anything back there.
+  /// The inode, when it is to get a name in the directory `to` and that is below a quota: nobody may keep anything back
+  /// there.
   void into_quota(InodeId inode, InodeId to);
   /// The same of the inode that has this name now.
   void into_quota(InodeId from, std::string_view name, InodeId to);
@@ -55,8 +56,8 @@ class Unsettled {
   std::vector<Leases::Wanted> found_;
 };
 
-/// There may be changes between two rounds of a wait, so that each round asks anew what is unsettled, and the wait is over when
-/// nothing is, in one turn.
+/// There may be changes between two rounds of a wait, so that each round asks anew what is unsettled, and the wait is
+/// over when nothing is, in one turn.
 class Settling {
  public:
   /// Rounds of one call: after so many the inodes are in use all the time.
@@ -82,8 +83,8 @@ class Settling {
   }
   /// Nobody keeps anything back of the directories of the path, nor of the one that it leads to.
   asio::awaitable<Status> directories_of(Context context, std::string path);
-  /// Nobody keeps back anything of what lies below the directory and was closed before. Who is asked to give something back and
-  /// does not within Leases::kTakeOver has lost it.
+  /// Nobody keeps back anything of what lies below the directory and was closed before. Who is asked to give something
+  /// back and does not within Leases::kTakeOver has lost it.
   asio::awaitable<Status> below(Context context, std::string path);
 
   /// The transaction is about to be committed: whoever walks the tree meanwhile has to know of what it moves.

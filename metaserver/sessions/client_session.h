@@ -1,5 +1,5 @@
-/// One client with open files: what it holds, its leases, and what it has not heard of. Its locks are in FileLocks, what its kernel
-/// was told is in Promises, by inode. Clients::end ends all of it.
+/// One client with open files: what it holds, its leases, and what it has not heard of. Its locks are in FileLocks,
+/// what its kernel was told is in Promises, by inode. Clients::end ends all of it.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ struct SessionBeliefs {
     std::vector<std::string> names;
   };
   bool believes = true;
-  /// Numbers of changes. They begin with the time, so that those of a former process of the metaserver are smaller. `last` is 0 as long
-  /// as the session has said nothing of itself: then nobody knows what it believes.
+  /// Numbers of changes. They begin with the time, so that those of a former process of the metaserver are smaller.
+  /// `last` is 0 as long as the session has said nothing of itself: then nobody knows what it believes.
   uint64_t last = 0, heard = 0;
   std::deque<Untold> untold;                      ///< changes that it has not heard of
   std::unordered_map<InodeId, TimePoint> shared;  ///< directories in which it believes no names until then
@@ -66,7 +66,8 @@ struct ClientSession {
   OpenInodes open;
   SessionLeases leases;
   SessionBeliefs beliefs;
-  /// Notified when the session is to be told something, and when it has ended. Whoever waits shares it: the session may end meanwhile.
+  /// Notified when the session is to be told something, and when it has ended. Whoever waits shares it: the session may
+  /// end meanwhile.
   const std::shared_ptr<runtime::Event> news;
 };
 

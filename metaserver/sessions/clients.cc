@@ -38,7 +38,8 @@ Result<Clients::Durable> Clients::keep(const proto::KeepSessionRequest& request,
   // Who has not told everything yet may not know of it either.
   const bool knows = !lost && !sessions.has_to_tell(id);
   if (!request.more() && (lost || knows) && lost != sessions.has_lost(id)) durable.lost = lost;
-  // One that comes back is there again, and may only tell later what it had: a metaserver that starts until then must not believe it.
+  // One that comes back is there again, and may only tell later what it had: a metaserver that starts until then must
+  // not believe it.
   const bool comes_back = durable.noted && (sessions.ended_by_silence(id) || !request.all());
   if (comes_back && !knows) durable.lost = true;
   if (durable.lost) metaserver::note_loss(transaction, id, *durable.lost);

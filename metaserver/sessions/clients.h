@@ -37,14 +37,15 @@ class Clients final : public Leases::Losses {
     bool noted = false;        ///< whether there is such a session
     std::optional<bool> lost;  ///< whether it has lost something and does not know it; none: nothing new
   };
-  /// Takes a message of a session, answers it, and puts what is to be durable into the transaction. When that is committed, committed()
-  /// is to be called. Errors: as Sessions::keep.
+  /// Takes a message of a session, answers it, and puts what is to be durable into the transaction. When that is
+  /// committed, committed() is to be called. Errors: as Sessions::keep.
   Result<Durable> keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response,
                        Transaction& transaction);
   void committed(uint64_t session, const Durable& durable);
 
-  /// Ends the session if it has been silent for too long. True: it has ended. Its leases and locks are free from now on, so that its end
-  /// is to be submitted to the store in the same turn: what others write then comes after it in the log.
+  /// Ends the session if it has been silent for too long. True: it has ended. Its leases and locks are free from now
+  /// on, so that its end is to be submitted to the store in the same turn: what others write then comes after it in the
+  /// log.
   bool end_if_silent(uint64_t session);
   /// Everybody who waits for a session, or as one, is woken.
   void stop();

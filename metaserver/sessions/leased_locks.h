@@ -1,5 +1,5 @@
-/// Locks of inodes under a lease: the session that has the lease decides about them, and is asked to give it back before anybody
-/// else locks anything there.
+/// Locks of inodes under a lease: the session that has the lease decides about them, and is asked to give it back
+/// before anybody else locks anything there.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace kintsugi::metaserver {
 
-/// What is known here of the locks of an inode under a lease is what was so when the session got it, and means nothing until the
-/// session has told what is left: with the end of the lease, after a start of the metaserver, or when another process
-/// goes on with the session.
+/// What is known here of the locks of an inode under a lease is what was so when the session got it, and means nothing
+/// until the session has told what is left: with the end of the lease, after a start of the metaserver, or when another
+/// process goes on with the session.
 class LeasedLocks {
  public:
   /// References outlive it.
   LeasedLocks(FileLocks& locks, const Leases& leases) : locks_(locks), leases_(leases) {}
 
   /// What a session tells of its locks, and is told. REQUIRES: comes before Leases::keep, which ends leases.
-  /// `unknown`: it was not known, or has not told anything since the metaserver started; `doubtful`: and what it had may be others' by
-  /// now (Sessions::is_doubtful): it has none of it any more.
+  /// `unknown`: it was not known, or has not told anything since the metaserver started; `doubtful`: and what it had
+  /// may be others' by now (Sessions::is_doubtful): it has none of it any more.
   void keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
             proto::KeepSessionResponse& response);
 
-  /// The session has lost the lease. Nobody knows what it has locked there: everything, until it says what, or has ended.
+  /// The session has lost the lease. Nobody knows what it has locked there: everything, until it says what, or has
+  /// ended.
   void lost(uint64_t session, InodeId inode);
 
  private:

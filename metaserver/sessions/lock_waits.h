@@ -19,8 +19,8 @@ class LockWaits {
   /// The clock must outlive it.
   explicit LockWaits(const runtime::Clock& clock) : clock_(clock) {}
 
-  /// The owner of `wanted` waits for those of `in_the_way`. False: one of them waits, through whomever, for it, so that it must
-  /// not wait.
+  /// The owner of `wanted` waits for those of `in_the_way`. False: one of them waits, through whomever, for it, so that
+  /// it must not wait.
   bool may_wait(const proto::FileLock& wanted, const std::vector<proto::FileLock>& in_the_way);
   /// It waits no longer.
   void ended(const proto::FileLock& wanted);

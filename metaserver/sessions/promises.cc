@@ -80,8 +80,8 @@ void Promises::add(uint64_t session, InodeId inode, int what) {
 }
 
 void Promises::moved(uint64_t session, InodeId from, InodeId to) {
-  // Names of one directory are promised together. And of a directory that is shared, a kernel is told no names: it may believe
-  // one only of what was told before.
+  // Names of one directory are promised together. And of a directory that is shared, a kernel is told no names: it may
+  // believe one only of what was told before.
   if (session == 0 || from == to || believes_nothing(session)) return;
   if (!is_shared(session, from) || believes_names(session, from)) add(session, to, kNames);
 }

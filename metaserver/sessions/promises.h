@@ -18,9 +18,9 @@
 
 namespace kintsugi::metaserver {
 
-/// A change is made, those who may believe something else are told, and then the change is answered: whoever learns of it
-/// sees it on every mount. A session that says nothing is waited for until its kernel believes nothing any more (kBelieved).
-/// A second change that is made before a session has heard of the first waits for that session too.
+/// A change is made, those who may believe something else are told, and then the change is answered: whoever learns of
+/// it sees it on every mount. A session that says nothing is waited for until its kernel believes nothing any more
+/// (kBelieved). A second change that is made before a session has heard of the first waits for that session too.
 /// Promises are not durable: after a start, changes wait until those of before have passed.
 class Promises {
  public:
@@ -39,8 +39,8 @@ class Promises {
   void started() { before_until_ = clock_.now() + kHolds; }
   /// What the session says of itself. One that has said nothing yet may believe.
   void session_is(uint64_t session, bool believes);
-  /// The session ends, and believes nothing any more: unless it ends by its silence and has never said anything of itself. Then
-  /// somebody may still be told as it.
+  /// The session ends, and believes nothing any more: unless it ends by its silence and has never said anything of
+  /// itself. Then somebody may still be told as it.
   void ended(uint64_t session, bool by_silence);
   void stop();
 
@@ -66,7 +66,8 @@ class Promises {
     std::vector<Wait> waits_;
     TimePoint until_ = TimePoint::min();  ///< nobody knows who believes what
   };
-  /// Everything that the transaction changes is other than was told from now on. To be called when others see the change.
+  /// Everything that the transaction changes is other than was told from now on. To be called when others see the
+  /// change.
   Hearers changed(const Transaction& transaction);
   /// The attributes of this inode may be other than was told from now on.
   Hearers changed(InodeId inode, uint64_t by);
@@ -89,8 +90,8 @@ class Promises {
     int what;
   };
   using Table = std::unordered_map<InodeId, std::vector<Promise>>;
-  /// A session that has not heard of a change: it may still believe what was before, and every later change of the inode waits
-  /// for it as well.
+  /// A session that has not heard of a change: it may still believe what was before, and every later change of the
+  /// inode waits for it as well.
   struct Pending {
     uint64_t session, number;
     TimePoint until;

@@ -1,8 +1,8 @@
 /// Which clients with open files there are, and what they hold.
 ///
-/// A file that a session holds outlives its last name; a session that is not heard of for a minute has ended, and with it what it
-/// held. What sessions hold is not durable: after a start of the metaserver everything counts as held until those that there were
-/// have had time to tell.
+/// A file that a session holds outlives its last name; a session that is not heard of for a minute has ended, and with
+/// it what it held. What sessions hold is not durable: after a start of the metaserver everything counts as held until
+/// those that there were have had time to tell.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class Sessions {
   /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
   void load(const Reader& reader);
 
-  /// kInvalidArgument; kLimitExceeded: too many, and what it held it holds still; kConflict: it was overtaken by a later
-  /// message of the session. What it holds may come in pages: the first has the generation for its number.
+  /// kInvalidArgument; kLimitExceeded: too many, and what it held it holds still; kConflict: it was overtaken by a
+  /// later message of the session. What it holds may come in pages: the first has the generation for its number.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   bool known(uint64_t session) const { return sessions_.contains(session); }
   /// Null: it is not known.
@@ -44,8 +44,8 @@ class Sessions {
   const ClientSession* find(uint64_t session) const;
   std::map<uint64_t, ClientSession>& all() { return sessions_; }
   const std::map<uint64_t, ClientSession>& all() const { return sessions_; }
-  /// Waits for something that the session is to be told. True: there may be something, or the session has ended meanwhile. False:
-  /// there was nothing until then, or there is no such session.
+  /// Waits for something that the session is to be told. True: there may be something, or the session has ended
+  /// meanwhile. False: there was nothing until then, or there is no such session.
   asio::awaitable<bool> await_news(uint64_t session, TimePoint until);
   /// The session has opened the inode. Session 0 is none.
   void hold(uint64_t session, InodeId inode);
@@ -53,8 +53,8 @@ class Sessions {
   bool held(InodeId inode) const;
   /// The same of anybody but this session.
   bool held_by_others(InodeId inode, uint64_t session) const;
-  /// The metaserver started not longer than `limit` ago, and some other session that there was before has not told yet what it
-  /// holds.
+  /// The metaserver started not longer than `limit` ago, and some other session that there was before has not told yet
+  /// what it holds.
   bool others_have_to_tell(uint64_t session, Duration limit) const;
   /// It was there before the metaserver started, which is not longer than `limit` ago.
   bool may_tell_leases(uint64_t session, Duration limit) const;
@@ -67,7 +67,8 @@ class Sessions {
   void lost_something(uint64_t session, bool lost);
   /// The same, or nothing is known of the session: what it tells of what it had is not to be believed.
   bool has_lost(uint64_t session) const;
-  /// It had ended, or was never there, or has_lost(): whatever it tells to a metaserver that does not know it may be others' by now.
+  /// It had ended, or was never there, or has_lost(): whatever it tells to a metaserver that does not know it may be
+  /// others' by now.
   bool is_doubtful(uint64_t session) const;
   /// It is not known, or was known before the start and has not told yet.
   bool has_to_tell(uint64_t session) const;

@@ -19,8 +19,8 @@ struct CompactionWindow {
   std::vector<client::ByteRange> runs() const;
 };
 
-/// The extents of a window that are to be written anew. All: the bytes lie in many pieces, or more than a quarter of what their
-/// stripes hold is waste. Else those that the metaserver keeps itself, of which there may be none.
+/// The extents of a window that are to be written anew. All: the bytes lie in many pieces, or more than a quarter of
+/// what their stripes hold is waste. Else those that the metaserver keeps itself, of which there may be none.
 CompactionWindow badly_laid(const CompactionWindow& window);
 
 }  // namespace kintsugi::repair_manager

@@ -37,7 +37,8 @@ void put_extent(const LocatedExtent& extent, proto::Extent& into) {
   into.set_stripe_offset(extent.stripe_offset);
 }
 
-/// The bytes of `moved`, which lie one after the other in `packed`, get new places; the rest of the window stays where it is.
+/// The bytes of `moved`, which lie one after the other in `packed`, get new places; the rest of the window stays where
+/// it is.
 void put_places(const CompactionWindow& window, const CompactionWindow& moved,
                 const proto::OpenReadResponse& packed, proto::WriteExtentsRequest& request) {
   client::add_file_extents(moved.runs(), 0, packed.extents(), *request.mutable_extents());

@@ -1,5 +1,5 @@
-/// Writes files anew whose bytes lie badly: in many small extents, as random writes leave them, or in stripes most of which nobody
-/// names any more.
+/// Writes files anew whose bytes lie badly: in many small extents, as random writes leave them, or in stripes most of
+/// which nobody names any more.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,10 @@ struct CompactionCounts {
   uint64_t lost = 0;    ///< windows whose new place came too late: somebody else changed the file
 };
 
-/// Compacts one file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver
-/// takes the new extents only if the file still has exactly those that were read: whoever writes meanwhile wins. It takes
-/// no lease, so neither times nor what clients know of the file change. Between two windows it rests; repairs go first.
+/// Compacts one file at a time, window by window. The bytes are read from stripes, which never change, and the
+/// metaserver takes the new extents only if the file still has exactly those that were read: whoever writes meanwhile
+/// wins. It takes no lease, so neither times nor what clients know of the file change. Between two windows it rests;
+/// repairs go first.
 ///
 /// Keeps nothing durable: what is not done when this process ends is found again by the metaserver.
 /// Memory: one window, and kMemoryBytes of buffers while it works.
@@ -77,7 +78,8 @@ class Compactor {
   asio::awaitable<void> run();
   asio::awaitable<Status> compact(InodeId inode);
   asio::awaitable<Result<proto::Attributes>> look_at(InodeId inode);
-  /// Looks at the part of the file from `begin` to `end`, and writes anew what lies badly in it. Returns where to go on.
+  /// Looks at the part of the file from `begin` to `end`, and writes anew what lies badly in it. Returns where to go
+  /// on.
   asio::awaitable<Result<uint64_t>> improve(InodeId inode, uint64_t begin, uint64_t end);
   /// Waits while there are repairs. False: the file is not to be gone on with.
   asio::awaitable<bool> let_repairs_go_first(InodeId inode);

@@ -1,5 +1,5 @@
-/// Ties a repair manager to the metaserver: joins it, learns which shards are the manager's, which of their chunks are lost
-/// and which of their files lie badly.
+/// Ties a repair manager to the metaserver: joins it, learns which shards are the manager's, which of their chunks are
+/// lost and which of their files lie badly.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ struct WorkTakers {
 /// for all that is missing: what is known already is not queued twice.
 class WorkFeed {
  public:
-  /// Between two looks at the events. The metaserver answers when there is one: this only keeps many small answers apart.
+  /// Between two looks at the events. The metaserver answers when there is one: this only keeps many small answers
+  /// apart.
   static constexpr Duration kPace = std::chrono::milliseconds(10);
   static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< pause after an error
   static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< time limit of the call that joins
@@ -43,8 +44,8 @@ class WorkFeed {
   asio::awaitable<void> leave();
   asio::awaitable<void> stop();
 
-  /// Returns when the stripe is this manager's: the metaserver may have given it away just now, which the next join tells. After
-  /// kCallLimit in any case.
+  /// Returns when the stripe is this manager's: the metaserver may have given it away just now, which the next join
+  /// tells. After kCallLimit in any case.
   asio::awaitable<void> await_stripe(StripeId stripe);
 
   bool joined() const { return epoch_ != 0 && !view_.lease_over(); }

@@ -20,15 +20,15 @@
 
 namespace kintsugi::chunkserver {
 
-/// A call to a disk that hangs ends when the disk answers, which may be never; whoever asked should ask another server long
-/// before. A call costs no turn of the loop of its own: every read of a chunk is one. References outlive it.
+/// A call to a disk that hangs ends when the disk answers, which may be never; whoever asked should ask another server
+/// long before. A call costs no turn of the loop of its own: every read of a chunk is one. References outlive it.
 class DiskCalls {
  public:
   explicit DiskCalls(const runtime::Runtime& runtime) : runtime_(runtime), ended_(runtime) {}
 
-  /// Returns what the call returns (a Status or Result), or, within a second after the disk is judged hung, the error of
-  /// DataDisk::check_answers(). The call then goes on alone, and `interest`, if there is one, says so. REQUIRES: watch() runs, and
-  /// the call owns or shares everything that it uses, but the store.
+  /// Returns what the call returns (a Status or Result), or, within a second after the disk is judged hung, the error
+  /// of DataDisk::check_answers(). The call then goes on alone, and `interest`, if there is one, says so. REQUIRES:
+  /// watch() runs, and the call owns or shares everything that it uses, but the store.
   template <class Outcome>
   asio::awaitable<Outcome> wait_for(const DataDisk& disk, asio::awaitable<Outcome> call,
                                     std::shared_ptr<Interest> interest = nullptr) {
@@ -83,8 +83,8 @@ class DiskCalls {
 /// A call waits no longer than this for a buffer, whatever its deadline.
 inline constexpr Duration kBufferWaitLimit = std::chrono::seconds(30);
 
-/// A buffer for a transfer of the disk, out of its share of them. kDeadlineExceeded; kUnavailable as soon as the disk hangs:
-/// those who wait for it have the buffers. `where`: the place that is said to wait.
+/// A buffer for a transfer of the disk, out of its share of them. kDeadlineExceeded; kUnavailable as soon as the disk
+/// hangs: those who wait for it have the buffers. `where`: the place that is said to wait.
 inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(
     Context context, runtime::BufferPool& buffers, DataDisk& disk,
     std::source_location where = std::source_location::current()) {

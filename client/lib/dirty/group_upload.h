@@ -1,5 +1,5 @@
-/// Writes dirty ranges of one file or of several to stripes: all of them, one after the other, are the content of one stripe or
-/// several.
+/// Writes dirty ranges of one file or of several to stripes: all of them, one after the other, are the content of one
+/// stripe or several.
 #pragma once
 
 #include <memory>
@@ -51,8 +51,8 @@ proto::WriteExtentsRequest inline_request(const std::vector<UploadMember>& membe
 /// Use once. At most one cell of bytes goes to copies, everything else to stripes of the policy.
 class GroupUpload {
  public:
-  /// All members have the same policy; one whose policy is not known is alone. `prepared`, if there is one, is an upload for
-  /// copies of that policy, and takes at most a cell.
+  /// All members have the same policy; one whose policy is not known is alone. `prepared`, if there is one, is an
+  /// upload for copies of that policy, and takes at most a cell.
   GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
               std::unique_ptr<Upload> prepared = nullptr);
   /// One that allocates its stripe already, for at most a cell.
@@ -61,7 +61,8 @@ class GroupUpload {
 
   /// Ok: the bytes are durable on chunkservers.
   asio::awaitable<Status> run();
-  /// What to tell the metaserver then: the members that were not discarded meanwhile, whose places in `members` are in `told`.
+  /// What to tell the metaserver then: the members that were not discarded meanwhile, whose places in `members` are in
+  /// `told`.
   proto::WriteExtentsRequest request(std::vector<size_t>& told);
   uint64_t stripes() const { return static_cast<uint64_t>(packed_.extents_size()); }
   /// After anything went wrong, or nothing was told: the stripes are given up.

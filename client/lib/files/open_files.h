@@ -21,7 +21,8 @@ namespace kintsugi::client {
 
 struct FilesShared;
 
-/// One for a process, made by Client::open_files. It has one session with the metaserver. REQUIRES, before it is destroyed: stop() has ended.
+/// One for a process, made by Client::open_files. It has one session with the metaserver. REQUIRES, before it is
+/// destroyed: stop() has ended.
 class OpenFiles {
  public:
   /// What the numbers of a running process are, for metrics and tests.
@@ -51,8 +52,8 @@ class OpenFiles {
   /// `for_writing`: with a write lease if that can be.
   asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(Context context, uint64_t inode,
                                                             bool for_writing = false);
-  /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver knows that
-  /// this session holds it.
+  /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver
+  /// knows that this session holds it.
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false,
                                    const proto::OpenReadResponse* where = nullptr);
   /// The file, when it is open or has something that is not written out; else null.
@@ -67,11 +68,11 @@ class OpenFiles {
   /// Something was written and is not durable yet.
   bool has_dirty() const;
 
-  /// Appends that are asked for by a number are noted there (AppendLog::kBytes), so that the next process carries them out once.
-  /// To be called before anything is opened.
+  /// Appends that are asked for by a number are noted there (AppendLog::kBytes), so that the next process carries them
+  /// out once. To be called before anything is opened.
   void note_appends(std::span<std::byte> region);
-  /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once, before
-  /// anything is opened. Returns how many bytes there are.
+  /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once,
+  /// before anything is opened. Returns how many bytes there are.
   uint64_t recover();
   /// Everything that was written to any file before is durable; the first error.
   asio::awaitable<Status> sync_all(Context context);

@@ -13,12 +13,12 @@
 
 namespace kintsugi::client {
 
-/// A change with number n begins only once number n - kMaxChangesUnderWay has ended, and the changes of so many processes that
-/// go on with one session are remembered (inode.proto).
+/// A change with number n begins only once number n - kMaxChangesUnderWay has ended, and the changes of so many
+/// processes that go on with one session are remembered (inode.proto).
 inline constexpr uint64_t kMaxChangesUnderWay = 64, kGenerations = 4;
 
-/// Which changes a process has begun, in memory that may outlive it: the next process of the session repeats what it is asked
-/// once more under the same number, and the metaserver knows it. All zero at first.
+/// Which changes a process has begun, in memory that may outlive it: the next process of the session repeats what it is
+/// asked once more under the same number, and the metaserver knows it. All zero at first.
 struct ChangeJournal {
   uint64_t session = 0;
   uint32_t generation = 0;  ///< the generation of the process that uses it now, from 1 on
@@ -59,7 +59,8 @@ class ChangeNumbers {
     ChangeNumbers* numbers_;
     proto::Change change_;
   };
-  /// Waits while too many changes are under way, on behalf of `context`. A `tag` that a former process of the session used gets the same number once more.
+  /// Waits while too many changes are under way, on behalf of `context`. A `tag` that a former process of the session
+  /// used gets the same number once more.
   asio::awaitable<Turn> begin(Context context, uint64_t tag = 0);
 
  private:

@@ -19,8 +19,8 @@ class HeldInodes {
   void held(uint64_t inode);
   /// How often everything began to be told. To be asked before a call that has an inode held (held_by_call()).
   uint64_t tellings() const { return tellings_; }
-  /// A call has had the inode held. Pages that were told while it was under way did not name it, so the metaserver may have let it go
-  /// again: it is told once more.
+  /// A call has had the inode held. Pages that were told while it was under way did not name it, so the metaserver may
+  /// have let it go again: it is told once more.
   void held_by_call(uint64_t inode, uint64_t tellings_before) {
     if (tellings_ != tellings_before) news_held_.insert(inode);
   }

@@ -38,7 +38,8 @@ class InodeCalls {
   asio::awaitable<Result<proto::OpenReadResponse>> locate(Context context, uint64_t inode, uint64_t offset,
                                                           uint64_t length);
 
-  // ---- changing. Of an open file: attributes, extents and size change by OpenFile, which knows what is not written yet.
+  // ---- changing. Of an open file: attributes, extents and size change by OpenFile, which knows what is not written
+  // yet.
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
                                                             proto::SetAttributesRequest request,
                                                             uint64_t tag = 0);
@@ -59,8 +60,8 @@ class InodeCalls {
                                                                      proto::WriteExtentsRequest request);
   asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(Context context,
                                                                    proto::CopyExtentsRequest request);
-  /// Never waits for a lock that another one has: `granted` is false then. Not for an inode of which this session has the lease
-  /// (LeasedLocks).
+  /// Never waits for a lock that another one has: `granted` is false then. Not for an inode of which this session has
+  /// the lease (LeasedLocks).
   asio::awaitable<Result<proto::LockResponse>> lock(Context context, proto::LockRequest request);
 
   Session& session() { return session_; }

@@ -29,7 +29,8 @@ asio::awaitable<Result<proto::LockResponse>> LeasedLocks::lock(Context context, 
       case Session::LocksAt::kMetaserver: co_return co_await ask(context, std::move(request));
       case Session::LocksAt::kHere:
         if (!asked_.contains(inode)) co_return decide(request);
-        // Calls for locks of this inode from before the lease came are still under way: their answers change what is decided here.
+        // Calls for locks of this inode from before the lease came are still under way: their answers change what is
+        // decided here.
         {
           const runtime::Wait wait(context, runtime::WaitKind::kResource,
                                    runtime::named_target(context, "answers to locks"));

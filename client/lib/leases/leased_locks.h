@@ -1,4 +1,5 @@
-/// Advisory locks: decided here, without a call, while this session has the lease of the inode; by the metaserver otherwise.
+/// Advisory locks: decided here, without a call, while this session has the lease of the inode; by the metaserver
+/// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace kintsugi::client {
 
-/// While a session has the lease of an inode, nobody else has locks there: whoever wants one waits until the lease has been given
-/// back, and with it the metaserver is told which locks there are. Outlives its calls.
+/// While a session has the lease of an inode, nobody else has locks there: whoever wants one waits until the lease has
+/// been given back, and with it the metaserver is told which locks there are. Outlives its calls.
 class LeasedLocks {
  public:
   LeasedLocks(Resources& resources, InodeCalls& calls, LeaseUser& user, Duration io_timeout);

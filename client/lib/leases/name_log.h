@@ -1,4 +1,5 @@
-/// Changes of names that were answered here and that the metaserver does not know yet, in memory that may outlive the process.
+/// Changes of names that were answered here and that the metaserver does not know yet, in memory that may outlive the
+/// process.
 #pragma once
 
 #include <cstddef>

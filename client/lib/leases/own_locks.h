@@ -11,9 +11,9 @@
 
 namespace kintsugi::client {
 
-/// Another process that is given the same region finds the locks as the last change left them: what was set is in the region
-/// before set() returns. There it is a log of changes; when that is long, what there is now begins a new one in the other half.
-/// Each change has a checksum, as have its bounds: what is damaged is said and not believed.
+/// Another process that is given the same region finds the locks as the last change left them: what was set is in the
+/// region before set() returns. There it is a log of changes; when that is long, what there is now begins a new one in
+/// the other half. Each change has a checksum, as have its bounds: what is damaged is said and not believed.
 class OwnLocks {
   struct Change;
   struct Record;

@@ -60,7 +60,8 @@ class Session {
 
   // ---- what a kernel may believe
   using Changes = HeardChanges::Changes;
-  /// Called with what others have changed; returns once the kernel does not believe anything else any more. One after the other.
+  /// Called with what others have changed; returns once the kernel does not believe anything else any more. One after
+  /// the other.
   std::function<asio::awaitable<void>(Changes)> on_changed;
   Duration believable(TimePoint asked, Duration usually) const {
     return changes_.believable(asked, usually, resources_.now());
@@ -70,7 +71,8 @@ class Session {
   /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls. `believes`: somebody passes answers
   /// on to a kernel that believes them for a while.
   void start(bool believes);
-  /// The user is neither asked nor told of anything any more: what is recalled is given back with the end of the session.
+  /// The user is neither asked nor told of anything any more: what is recalled is given back with the end of the
+  /// session.
   void forget_user() { has_user_ = false; }
   /// Ends the session, unless `keep`: then another process goes on with it.
   asio::awaitable<void> stop(bool keep = false);

@@ -15,8 +15,8 @@ namespace kintsugi::client {
 /// all there is.
 class SessionLocks {
  public:
-  /// After it was told something the metaserver gives no lock that this session may have to others for longer than this, even
-  /// if it starts anew meanwhile and hears nothing from here (Leases::kTakeOver).
+  /// After it was told something the metaserver gives no lock that this session may have to others for longer than
+  /// this, even if it starts anew meanwhile and hears nothing from here (Leases::kTakeOver).
   static constexpr Duration kDecidesFor = std::chrono::seconds(8);
 
   /// `takes_over`: those of the process before are asked for. `region`: see OwnLocks.

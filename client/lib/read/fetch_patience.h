@@ -8,8 +8,9 @@
 
 namespace kintsugi::client {
 
-/// A fetch that takes kTimesUsual times as long as they usually do lags. From then on it is hedged when the budget allows that, and from `late`
-/// on in any case. A small one waits for `late`: to rebuild it costs several times as much, and very many at once make all servers lag.
+/// A fetch that takes kTimesUsual times as long as they usually do lags. From then on it is hedged when the budget
+/// allows that, and from `late` on in any case. A small one waits for `late`: to rebuild it costs several times as
+/// much, and very many at once make all servers lag.
 struct FetchPatience {
   static constexpr uint64_t kSmall = 32 << 10;  ///< bytes
   static constexpr int kTimesUsual = 4;

@@ -17,8 +17,8 @@ struct LocatedStripe {
   proto::Stripe stripe;
   erasure::Policy policy;  ///< any policy, if the stripe is inline
 
-  /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked; or they were written here a moment ago
-  /// (then it has no number either).
+  /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked; or they were written here a
+  /// moment ago (then it has no number either).
   bool is_inline() const { return stripe.chunks().empty(); }
   std::span<const std::byte> inline_data() const { return std::as_bytes(std::span(stripe.inline_data())); }
 };
@@ -34,8 +34,8 @@ struct LocatedExtent {
   LocatedExtent clipped(uint64_t begin, uint64_t end) const;
 };
 
-/// The extents of an answer, in file order. kInternal when it makes no sense: an extent beyond its stripe, out of order, or
-/// of a stripe that the answer does not have. kCorrupt: bytes that came along are others than were written.
+/// The extents of an answer, in file order. kInternal when it makes no sense: an extent beyond its stripe, out of
+/// order, or of a stripe that the answer does not have. kCorrupt: bytes that came along are others than were written.
 Result<std::vector<LocatedExtent>> located_extents(const proto::OpenReadResponse& answer);
 
 }  // namespace kintsugi::client

@@ -22,12 +22,12 @@ struct Stretch {
   bool is_hole() const { return bytes.empty(); }
 };
 
-/// Use once. Extents of one stripe that are near each other are read as one range of the stripe; different stripes, and parts of
-/// a long range, are read at the same time. What lies between extents is a hole.
+/// Use once. Extents of one stripe that are near each other are read as one range of the stripe; different stripes, and
+/// parts of a long range, are read at the same time. What lies between extents is a hole.
 ///
-/// Memory: reserved at once before run(), so reads that run at once cannot lock each other out. A window that wants one chunk
-/// begins with that chunk's buffers. If it needs other chunks and there is no memory for them, it is read again when nothing of
-/// this read holds buffers any more.
+/// Memory: reserved at once before run(), so reads that run at once cannot lock each other out. A window that wants one
+/// chunk begins with that chunk's buffers. If it needs other chunks and there is no memory for them, it is read again
+/// when nothing of this read holds buffers any more.
 class RangeRead {
  public:
   /// `extents` in file order, all with a part in [begin, end).
@@ -46,8 +46,8 @@ class RangeRead {
   uint64_t begin() const { return begin_; }
   uint64_t end() const { return end_; }
 
-  /// `lease` has least_buffers(), or fewer, and then less is read at the same time. The first error of a window that cannot be
-  /// read. The caller says what its coroutine waits for.
+  /// `lease` has least_buffers(), or fewer, and then less is read at the same time. The first error of a window that
+  /// cannot be read. The caller says what its coroutine waits for.
   asio::awaitable<Status> run(Lease lease);
   /// The parts of [begin, end), which lies within the range, in order and without gaps. REQUIRES: run() succeeded.
   std::vector<Stretch> stretches(uint64_t begin, uint64_t end) const;

@@ -16,8 +16,9 @@ inline constexpr uint64_t kMaxSmallRead = 32 << 10;  ///< bytes; more of them ar
 /// The whole part lies in one chunk, whose server looks well.
 bool is_small_read(const Resources& resources, const LocatedExtent& part);
 
-/// Fills `into` with the part. The server has checked the blocks that the bytes come from, and this the bytes. The call's error;
-/// kUnavailable when the server lags: it is avoided then. REQUIRES: is_small_read(); `into` has the part's length.
+/// Fills `into` with the part. The server has checked the blocks that the bytes come from, and this the bytes. The
+/// call's error; kUnavailable when the server lags: it is avoided then. REQUIRES: is_small_read(); `into` has the
+/// part's length.
 asio::awaitable<Status> small_read(Resources& resources, Context context, LocatedExtent part,
                                    std::span<std::byte> into);
 

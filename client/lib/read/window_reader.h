@@ -13,12 +13,12 @@
 
 namespace kintsugi::client {
 
-/// Use once. Memory: `buffers_needed` at most, from the lease given. A window that wants one chunk may begin with that chunk's
-/// buffers alone, and takes the rest, when it needs other chunks, if that is free.
+/// Use once. Memory: `buffers_needed` at most, from the lease given. A window that wants one chunk may begin with that
+/// chunk's buffers alone, and takes the rest, when it needs other chunks, if that is free.
 ///
-/// Hedging: a wanted chunk that is not there after some times the usual time of such a fetch (fetch_patience.h), and after twice the time that
-/// the other chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win.
-/// When a tree is worth it instead: window_tree.h.
+/// Hedging: a wanted chunk that is not there after some times the usual time of such a fetch (fetch_patience.h), and
+/// after twice the time that the other chunks of the window took, is no longer counted on: further chunks are opened,
+/// and whichever k are first win. When a tree is worth it instead: window_tree.h.
 class WindowReader {
  public:
   enum class Trees { kAllowed, kNever };

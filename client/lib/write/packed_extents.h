@@ -8,8 +8,8 @@
 
 namespace kintsugi::client {
 
-/// Where ranges of a file lie that begin at `at` in the packed bytes, given where those do (`packed`, in order and without gaps;
-/// their offsets are those in the packed bytes).
+/// Where ranges of a file lie that begin at `at` in the packed bytes, given where those do (`packed`, in order and
+/// without gaps; their offsets are those in the packed bytes).
 void add_file_extents(const std::vector<ByteRange>& ranges, uint64_t at,
                       const google::protobuf::RepeatedPtrField<proto::Extent>& packed,
                       google::protobuf::RepeatedPtrField<proto::Extent>& extents);

@@ -1,6 +1,7 @@
 /// When a resource is used up: the trend of a metric that its load does not explain, and what is left of it. Pure.
 ///
-/// The same answers on the scale of seconds ("out of file descriptors in 14 min") and of days ("the disk is full on Friday").
+/// The same answers on the scale of seconds ("out of file descriptors in 14 min") and of days ("the disk is full on
+/// Friday").
 #pragma once
 
 #include <optional>
@@ -22,7 +23,8 @@ struct Trend {
 /// kNotFound: fewer than kFewestPoints values.
 Result<Trend> trend_of(std::span<const double> times, std::span<const double> values);
 inline constexpr size_t kFewestPoints = 20;
-/// More values are averaged to so many points: neighbours in time resemble each other, and would count as proof of a trend.
+/// More values are averaged to so many points: neighbours in time resemble each other, and would count as proof of a
+/// trend.
 inline constexpr size_t kMostPoints = 50;
 
 /// The values without what the load explains: `slope` for each unit of the load above its mean.
@@ -35,8 +37,8 @@ struct Exhaustion {
   double soonest = 0, latest = 0;
 };
 
-/// Empty: the trend is not certain, leads away from the limit, or takes longer than `horizon_s`. A limit below the level is
-/// one that the metric falls to (room that is left).
+/// Empty: the trend is not certain, leads away from the limit, or takes longer than `horizon_s`. A limit below the
+/// level is one that the metric falls to (room that is left).
 std::optional<Exhaustion> exhaustion(const Trend& trend, double limit, double horizon_s);
 
 }  // namespace kintsugi::augury

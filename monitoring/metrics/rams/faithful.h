@@ -1,5 +1,5 @@
-/// RAMS as the text has it (Tan 2008, sections 3.4.1 and 5): two tests of one window, and no memory between windows. It is what
-/// detector.h is compared with. Pure.
+/// RAMS as the text has it (Tan 2008, sections 3.4.1 and 5): two tests of one window, and no memory between windows. It
+/// is what detector.h is compared with. Pure.
 #pragma once
 
 #include <vector>

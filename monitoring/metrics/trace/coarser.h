@@ -8,8 +8,8 @@
 
 namespace kintsugi::metric_trace {
 
-/// Means of `rows` rows at a time, each at the time of its last row; what does not fill a row at the end of a segment is left
-/// out. A mean with an unknown value is unknown. With `rows` below 2: `series` itself.
+/// Means of `rows` rows at a time, each at the time of its last row; what does not fill a row at the end of a segment
+/// is left out. A mean with an unknown value is unknown. With `rows` below 2: `series` itself.
 Series averaged(const Series& series, size_t rows);
 /// Rows of `period`, as nearly as whole numbers of rows have it; series that are as slow already stay as they are.
 Series averaged_to(const Series& series, std::chrono::nanoseconds period);

@@ -28,8 +28,8 @@ std::vector<size_t> window_begins(const std::vector<Segment>& segments, size_t s
 /// metric that stands still has 0 with all; one with a NaN makes its pairs void.
 PairVector correlations(const Eigen::Ref<const Eigen::MatrixXd>& window);
 
-/// The same with standard deviations from elsewhere (Laguna 2012, equation 7.2): covariances divided by the product of two of
-/// `deviations`, so amplitude counts, too.
+/// The same with standard deviations from elsewhere (Laguna 2012, equation 7.2): covariances divided by the product of
+/// two of `deviations`, so amplitude counts, too.
 PairVector scaled_covariances(const Eigen::Ref<const Eigen::MatrixXd>& window,
                               std::span<const double> deviations);
 

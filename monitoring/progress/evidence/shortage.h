@@ -1,6 +1,6 @@
 /// Tells whether a lack of processor explains what a process did late. Most of its machine may lack it, or the process
-/// alone, in a control group that has too little. A kernel sends again what nobody takes, threads wake up late, and steps take longer: while there
-/// is a shortage, none of that is a fault of its own.
+/// alone, in a control group that has too little. A kernel sends again what nobody takes, threads wake up late, and
+/// steps take longer: while there is a shortage, none of that is a fault of its own.
 #pragma once
 
 #include <cstdint>
