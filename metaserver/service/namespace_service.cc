@@ -260,7 +260,6 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
 asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
                                                     proto::DiskFreeResponse& response) {
   sight::Module module{context, kDiskFree};
-  std::vector<ServerSpace> servers;
   for (const auto& [id, server] : cluster_.servers.servers()) {
     response.set_servers(response.servers() + 1);
     if (server.liveness == proto::ServerState::DEAD) continue;

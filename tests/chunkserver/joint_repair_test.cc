@@ -265,7 +265,6 @@ TEST(JointRepair, SaysWhatIsWrongWithATree) {
 
 TEST(SplitRepair, RefusesMasksThatLeaveASliceOut) {
   TreeRig rig;
-  std::mt19937_64 random(3);
   Equation equation;
   equation.helpers = {chunk_bytes(kMiB, 1), chunk_bytes(kMiB, 2)};
   equation.lost_lengths = {kMiB};

@@ -44,7 +44,6 @@ TEST(DirtyBuffers, AreFoundAgainByAnotherProcessInTheirOrder) {
 TEST(DirtyBuffers, AHeaderThatWasTornByAKillLeavesTheOneBefore) {
   ProcessDirtyMemory memory(DirtyBuffers::region_bytes(1 << 20));
   const Bytes bytes = random_bytes(1000, 1);
-  const Bytes before(memory.region().begin(), memory.region().begin() + 4096);
   Bytes first, second;
   {
     DirtyBuffers buffers(memory);

@@ -158,7 +158,6 @@ TEST(RamsDetector, SaysWhyItHasNoAnswer) {
 }
 
 TEST(RamsDetector, WithoutPerfTheTimesOfProcAreAveragedAndTheOriginIsTold) {
-  Draws draws(1);
   const Trace trace = gauges({"utime", "stime", "minflt", "user_samples"}, 101, [&](size_t row) {
     const auto x = static_cast<double>(row);
     return std::vector<double>{x, 2 * x, 1, metric_trace::kMissing};

@@ -184,7 +184,6 @@ TEST_F(Supervised, ApplicationsDoNotNoticeThatTheServingProcessIsKilledAgainAndA
         std::this_thread::sleep_for(2ms);
       }
     });
-  std::vector<uint64_t> before(loads.size());
   for (int kills = 0; kills < 20; ++kills) {
     // Longer than a second: whoever dies faster than that is started again after a pause.
     std::this_thread::sleep_for(1020ms + std::chrono::milliseconds(kills * 7 % 13));

@@ -42,7 +42,6 @@ TEST_F(Disks, ASecondDaemonOnADirectoryIsRefusedAndTheFirstGoesOn) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string file = make_file("file", 3'000'000, 1);
   ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
-  const std::string before = kintsugi({"server", "list", "--json"}).out;
   const std::string disk = data_of("chunkserver-2");
   std::vector<std::string> command = again("chunkserver-2", disk);
   command.insert(command.begin(), {"/usr/bin/timeout", "30"});
