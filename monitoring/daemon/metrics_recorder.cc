@@ -12,8 +12,7 @@ namespace kintsugi::monitoring {
 
 MetricsRecorder::MetricsRecorder(const runtime::Runtime& runtime, const Monitor& monitor,
                                  MetricsOptions options)
-    : runtime_(runtime),
-      monitor_(monitor),
+    : monitor_(monitor),
       options_(options),
       directory_(metrics_directory(monitor.options().data_dir)),
       here_(this_machine()),

@@ -47,7 +47,6 @@ class MetricsRecorder {
   asio::awaitable<void> look_for_processes();
   recording::Target itself() const;
 
-  runtime::Runtime runtime_;
   const Monitor& monitor_;
   const MetricsOptions options_;
   const std::string directory_;
