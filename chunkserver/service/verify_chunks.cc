@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "chunkserver/store/disk/aligned_memory.h"
-#include "common/base/math.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::chunkserver {

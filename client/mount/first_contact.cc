@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "client/lib/client.h"
-#include "common/base/errno_of.h"
 #include "common/runtime/production/run.h"
 
 namespace kintsugi::mount {

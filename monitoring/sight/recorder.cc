@@ -5,7 +5,6 @@
 #include <thread>
 #include <unordered_map>
 
-#include "common/base/hash.h"
 #include "common/runtime/production/steady_clock.h"
 #include "monitoring/sight/thread_log.h"
 

@@ -8,7 +8,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "common/base/errno_of.h"
 #include "common/log/log.h"
 
 namespace kintsugi::mount {
