@@ -6,11 +6,12 @@
 #include <linux/falloc.h>
 
 #include "client/capi/attributes.h"
+#include "common/posix/set_ids.h"
 
 namespace kintsugi::capi {
 namespace {
 
-constexpr uint32_t kPrivilegeBits = 06000;
+constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
 
 Status closed() {
   return {Code::kBadHandle, "the file is closed"};
@@ -61,7 +62,7 @@ Status File::may_write() const {
 }
 
 bool File::kills_privileges() const {
-  return connection_->caller().uid() != 0 && (handle_->file().attributes().mode() & kPrivilegeBits) != 0;
+  return connection_->caller().uid() != 0 && (handle_->file().attributes().mode() & kSetIdBits) != 0;
 }
 
 asio::awaitable<Outcome> File::close(FilePtr self) {

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/posix/names.h"
 
 namespace kintsugi::metaserver {
 
-inline constexpr size_t kMaxNameBytes = 255;
+using posix::kMaxNameBytes;
 inline constexpr size_t kMaxPathBytes = 4096;
 
 /// An absolute path as its names; the root has none. The views point into the text that was parsed.
