@@ -106,6 +106,8 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   EXPECT_EQ(verdict.process(), 0U) << "no process is to blame";
   EXPECT_THAT(verdict.servers_waiting(),
               UnorderedElementsAre("metaserver", "server 2", "server 3", "server 4"));
+  EXPECT_THAT(verdict.processes_waiting(),
+              UnorderedElementsAre(rig.meta, rig.server(2), rig.server(3), rig.server(4)));
   EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
   EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor 95 % of the time")));
 
