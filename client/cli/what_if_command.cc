@@ -7,6 +7,7 @@
 #include "client/cli/format.h"
 #include "client/cli/session.h"
 #include "client/cli/sizing_words.h"
+#include "common/rpc/placed_stripes.h"
 #include "repair_manager/what_if/loss.h"
 
 namespace kintsugi::cli {
@@ -116,7 +117,7 @@ Result<Question> describe(const Arguments& a) {
 
 // ---- the cluster that the environment names
 
-Status add_servers(const proto::ListServersResponse& servers, Question& question) {
+void add_servers(const proto::ListServersResponse& servers, Question& question) {
   double stored = 0, chunks = 0;
   for (const proto::ServerState& state : servers.servers()) {
     question.cluster.servers.push_back(what_if::live_server(state));
@@ -125,6 +126,24 @@ Status add_servers(const proto::ListServersResponse& servers, Question& question
     chunks += static_cast<double>(state.chunks());
   }
   if (chunks > 0) question.cluster.chunk_bytes = std::max(1.0, stored / chunks);
+}
+
+/// Asks where the chunks of the stripes lie that would lose some.
+Status add_places(BlockingClient& client, Question& question) {
+  std::vector<uint64_t> lost;
+  uint64_t chunks = 0;
+  for (const uint32_t server : question.loss.servers) {
+    lost.push_back(question.cluster.servers[server].id.value);
+    chunks += question.cluster.servers[server].chunks;
+  }
+  if (chunks > rpc::kMaxPlacedStripes) return {};
+  const auto stripes = client.run(client.async().placed_stripes(std::move(lost)));
+  // There are too many, or the metaserver is of an older version: places are drawn.
+  const bool drawn = !stripes && (stripes.error().code() == Code::kLimitExceeded ||
+                                  stripes.error().code() == Code::kConflict);
+  if (drawn) return {};
+  if (!stripes) return stripes.error();
+  question.cluster.stripes = what_if::live_stripes(*stripes);
   return {};
 }
 
@@ -134,7 +153,7 @@ Result<Question> look_at(BlockingClient& client, const Arguments& a) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
   KINTSUGI_ASSIGN(const proto::DiskFreeResponse free, client.run(client.async().disk_free()));
   KINTSUGI_ASSIGN(const proto::RepairStatusResponse repairs, client.run(client.async().repair_status()));
-  KINTSUGI_TRY(add_servers(servers, question));
+  add_servers(servers, question);
   KINTSUGI_ASSIGN(cluster.policy, erasure::Policy::parse(free.policy()));
   if (a.stripe_policy) cluster.policy = *a.stripe_policy;
   cluster.delay_seconds = repairs.repair_delay_seconds();
@@ -248,9 +267,13 @@ void print_method(const Question& question, const Forecast& forecast) {
   fmt::print("  ranges add {:g} %, by which real repairs differ from simulated ones\n",
              100 * what_if::kModelError);
   const Cluster& cluster = question.cluster;
-  fmt::print("  places of chunks are drawn at random{}; all stripes have {}, chunks {}\n",
-             question.described ? "" : " from what servers hold", cluster.policy.name(),
-             human_bytes(static_cast<uint64_t>(cluster.chunk_bytes)));
+  if (cluster.stripes) {
+    fmt::print("  places, sizes and policies of chunks are those that the metaserver has now\n");
+  } else {
+    fmt::print("  places of chunks are drawn at random{}; all stripes have {}, chunks {}\n",
+               question.described ? "" : " from what servers hold", cluster.policy.name(),
+               human_bytes(static_cast<uint64_t>(cluster.chunk_bytes)));
+  }
   fmt::print("  a dead server is noticed after {:g} s; stripes that can still lose two chunks wait {} more\n",
              cluster.detection_seconds, time_text(cluster.delay_seconds));
   if (question.rates_unknown > 0)
@@ -258,8 +281,9 @@ void print_method(const Question& question, const Forecast& forecast) {
                counted(question.rates_unknown, "server"));
   if (question.missing_chunks > 0)
     fmt::print(
-        "  {} missing already, and not counted\n",
-        question.missing_chunks == 1 ? "1 chunk is" : fmt::format("{} chunks are", question.missing_chunks));
+        "  {} missing already, and not counted{}\n",
+        question.missing_chunks == 1 ? "1 chunk is" : fmt::format("{} chunks are", question.missing_chunks),
+        cluster.stripes ? " where their stripes lose nothing more" : "");
   fmt::print("  disks and processors are taken to keep up with links\n");
 }
 
@@ -287,7 +311,7 @@ Json assumptions_json(const Question& question) {
   return {{"described", question.described},
           {"policy", cluster.policy.name()},
           {"chunk_bytes", static_cast<uint64_t>(cluster.chunk_bytes)},
-          {"placement", "drawn"},
+          {"placement", cluster.stripes ? "known" : "drawn"},
           {"detection_seconds", cluster.detection_seconds},
           {"delay_seconds", cluster.delay_seconds},
           {"repair_limit_bytes_per_second", cluster.repair_limit},
@@ -351,6 +375,10 @@ Status run(Session& session, const Arguments& a) {
     KINTSUGI_ASSIGN(question, look_at(*client, a));
   }
   KINTSUGI_TRY(finish(a, question));
+  if (!a.described()) {
+    KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
+    KINTSUGI_TRY(add_places(*client, question));
+  }
   KINTSUGI_ASSIGN(const Forecast forecast, what_if::forecast_loss(question.cluster, question.loss));
   session.json ? print_document(question, forecast) : print_text(question, forecast);
   return {};

@@ -81,7 +81,8 @@ asio::awaitable<Status> CoordinationService::fetch(Context context,
                                                    const proto::FetchRepairWorkRequest& request,
                                                    proto::FetchRepairWorkResponse& response) {
   sight::Module module{context, kFetch};
-  KINTSUGI_CO_TRY(module.finish(check_joined(request)));
+  const bool foresees = request.manager_id() == 0 && request.missing().server_id() != 0;
+  if (!foresees) KINTSUGI_CO_TRY(module.finish(check_joined(request)));
   if (request.has_missing()) {
     list_missing(request.manager_id(), request.missing(), response);
   } else {
@@ -147,7 +148,7 @@ void CoordinationService::list_missing(RepairShards::ManagerId manager, const pr
     }
     answer.mutable_next_after()->set_stripe_id(chunk.stripe.value);
     answer.mutable_next_after()->set_index(chunk.index);
-    if (coordinator_.shards().owner(chunk.stripe) != manager) return true;
+    if (manager != 0 && coordinator_.shards().owner(chunk.stripe) != manager) return true;
     proto::MissingChunk& missing = *answer.add_missing();
     missing.set_stripe_id(chunk.stripe.value);
     missing.set_index(chunk.index);
@@ -157,7 +158,7 @@ void CoordinationService::list_missing(RepairShards::ManagerId manager, const pr
   const ServerId server{page.server_id()};
   if (page.reported()) {
     cluster_.chunks.scan_lost(after, visit);
-  } else if (!server || cluster_.servers.is_dead(server)) {
+  } else if (manager == 0 || !server || cluster_.servers.is_dead(server)) {
     cluster_.scan_chunks_of(server, after, visit);
   }
 }

@@ -47,7 +47,10 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, RepairDaemon& 
   add_compaction_metrics(metrics, daemon);
   http.handle("/debug/repairs",
               [&daemon](std::string_view) { return http::Response{.body = describe(daemon)}; });
-  add_what_if_page(http, [&daemon] { return daemon.servers(); });
+  add_what_if_page(
+      http, {.servers = [&daemon] { return daemon.servers(); },
+             .stripes = [&daemon](std::vector<uint64_t> servers,
+                                  auto tell) { daemon.find_stripes(std::move(servers), std::move(tell)); }});
 }
 
 }  // namespace kintsugi::repair_manager

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/rpc/placed_stripes.h"
 
 namespace kintsugi::repair_manager {
 
 RepairDaemon::RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions options, rpc::Secret secret)
-    : options_(std::move(options)),
+    : runtime_(runtime),
+      options_(std::move(options)),
       secret_(secret),
       id_(runtime.random.next() | 1),
       server_(runtime, secret, options_.recorder),
@@ -16,7 +18,8 @@ RepairDaemon::RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions 
       view_(runtime, client_, secret_, options_.metaserver, id_),
       repairs_(runtime, options_.repairs, view_, options_.recorder),
       compactor_(runtime, {.metaserver = options_.metaserver, .recorder = options_.recorder}, secret, *this),
-      feed_(runtime, client_, options_.metaserver, id_, view_, {repairs_, compactor_}) {
+      feed_(runtime, client_, options_.metaserver, id_, view_, {repairs_, compactor_}),
+      questions_(runtime) {
   register_handlers();
 }
 
@@ -44,6 +47,7 @@ Status RepairDaemon::start() {
 asio::awaitable<void> RepairDaemon::stop() {
   if (std::exchange(started_, false)) co_await feed_.leave();
   co_await client_.stop();
+  co_await questions_.stop();
   co_await feed_.stop();
   co_await compactor_.stop();
   co_await repairs_.stop();
@@ -64,6 +68,23 @@ uint64_t RepairDaemon::compaction_bandwidth() const {
     if (limit > 0 && (least == 0 || limit < least)) least = limit;
   }
   return least == 0 ? 0 : std::max<uint64_t>(1, least / feed_.managers());
+}
+
+void RepairDaemon::find_stripes(std::vector<uint64_t> server_ids, TellStripes tell) {
+  uint64_t chunks = 0;
+  for (const proto::ServerState& server : view_.server_states())
+    if (std::ranges::count(server_ids, server.server_id()) > 0) chunks += server.chunks();
+  if (chunks > rpc::kMaxPlacedStripes) return tell({});
+  questions_.spawn(ask_for_stripes(std::move(server_ids), std::move(tell)));
+}
+
+asio::awaitable<void> RepairDaemon::ask_for_stripes(std::vector<uint64_t> server_ids, TellStripes tell) {
+  const Context context = Context{}.with_deadline(runtime_.clock.now() + kPlacesLimit);
+  const auto ask = [&](rpc::Method method, const auto& request, auto& response) {
+    return client_.call(context, options_.metaserver, method, request, response);
+  };
+  auto stripes = co_await rpc::placed_stripes(ask, std::move(server_ids));
+  tell(stripes ? std::optional(std::move(*stripes)) : std::nullopt);
 }
 
 asio::awaitable<Status> RepairDaemon::status(Context, const proto::Empty&,

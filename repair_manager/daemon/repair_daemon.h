@@ -2,7 +2,10 @@
 /// 4.5, "Beyond a centrally managed server").
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -11,6 +14,7 @@
 #include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 #include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
 #include "repair_manager/compaction/compactor.h"
 #include "repair_manager/daemon/remote_cluster_view.h"
 #include "repair_manager/daemon/work_feed.h"
@@ -48,10 +52,18 @@ class RepairDaemon final : private CompactionHost {
   const std::vector<proto::ServerState>& servers() const { return view_.server_states(); }
   Compactor& compactor() { return compactor_; }
 
+  /// Asks the metaserver for the stripes that have chunks on these servers, for kPlacesLimit at most, and tells them;
+  /// nothing: it did not answer, or there are too many.
+  using TellStripes = std::function<void(std::optional<std::vector<proto::Stripe>>)>;
+  void find_stripes(std::vector<uint64_t> server_ids, TellStripes tell);
+  static constexpr Duration kPlacesLimit = std::chrono::seconds(5);
+
  private:
   bool may_compact(InodeId inode) const override { return view_.mine(inode); }
   bool repairs_first() const override;
   uint64_t compaction_bandwidth() const override;
+
+  asio::awaitable<void> ask_for_stripes(std::vector<uint64_t> server_ids, TellStripes tell);
 
   void register_handlers();
   asio::awaitable<Status> status(Context context, const proto::Empty& request,
@@ -68,6 +80,7 @@ class RepairDaemon final : private CompactionHost {
                                       proto::Empty& response);
   asio::awaitable<Status> ping(Context context, const proto::Empty& request, proto::Empty& response);
 
+  const runtime::Runtime runtime_;
   const RepairDaemonOptions options_;
   const rpc::Secret secret_;
   const uint64_t id_;
@@ -77,6 +90,7 @@ class RepairDaemon final : private CompactionHost {
   RepairManager repairs_;
   Compactor compactor_;
   WorkFeed feed_;
+  runtime::TaskGroup questions_;
   bool started_ = false;
 };
 

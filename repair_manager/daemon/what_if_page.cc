@@ -1,6 +1,7 @@
 #include "repair_manager/daemon/what_if_page.h"
 
 #include <charconv>
+#include <future>
 #include <memory>
 #include <mutex>
 
@@ -14,6 +15,7 @@ using Document = nlohmann::ordered_json;
 
 constexpr double kBudget = 0.05;
 constexpr double kLongestDelay = 7 * 86'400;
+constexpr auto kLook = std::chrono::milliseconds(20);
 
 Status wrong(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
@@ -46,15 +48,17 @@ Status take(std::string_view part, WhatIfQuery& query) {
   return {};
 }
 
-Result<what_if::Forecast> forecast(const WhatIfQuery& query, const std::vector<proto::ServerState>& servers) {
+bool is_lost(const WhatIfQuery& query, const proto::ServerState& server) {
+  return query.server.empty() ? server.rack() == query.rack : server.name() == query.server;
+}
+
+Result<what_if::Forecast> forecast(const WhatIfQuery& query, const WhatIfFacts& facts) {
   what_if::Cluster cluster;
   what_if::Loss loss{.servers = {}, .budget = kBudget};
   double stored = 0, chunks = 0;
-  for (const proto::ServerState& state : servers) {
-    const what_if::Server server = what_if::live_server(state);
-    const bool is_lost = query.server.empty() ? server.rack == query.rack : server.name == query.server;
-    if (is_lost) loss.servers.push_back(static_cast<uint32_t>(cluster.servers.size()));
-    cluster.servers.push_back(server);
+  for (const proto::ServerState& state : facts.servers) {
+    if (is_lost(query, state)) loss.servers.push_back(static_cast<uint32_t>(cluster.servers.size()));
+    cluster.servers.push_back(what_if::live_server(state));
     stored += static_cast<double>(state.stored_bytes());
     chunks += static_cast<double>(state.chunks());
   }
@@ -62,6 +66,7 @@ Result<what_if::Forecast> forecast(const WhatIfQuery& query, const std::vector<p
   if (chunks > 0) cluster.chunk_bytes = std::max(1.0, stored / chunks);
   cluster.policy = query.policy;
   cluster.delay_seconds = query.delay_s;
+  if (facts.stripes) cluster.stripes = what_if::live_stripes(*facts.stripes);
   return what_if::forecast_loss(cluster, loss);
 }
 
@@ -89,8 +94,16 @@ Result<WhatIfQuery> WhatIfQuery::parse(std::string_view text) {
   return query;
 }
 
-std::string what_if_document(const WhatIfQuery& query, const std::vector<proto::ServerState>& servers) {
-  const auto answer = forecast(query, servers);
+std::vector<uint64_t> WhatIfFacts::lost(const WhatIfQuery& query,
+                                        const std::vector<proto::ServerState>& servers) {
+  std::vector<uint64_t> ids;
+  for (const proto::ServerState& server : servers)
+    if (is_lost(query, server)) ids.push_back(server.server_id());
+  return ids;
+}
+
+std::string what_if_document(const WhatIfQuery& query, const WhatIfFacts& facts) {
+  const auto answer = forecast(query, facts);
   if (!answer) return problem(answer.error().message());
   const auto& all = answer->all_seconds;
   const Document document = {
@@ -108,23 +121,34 @@ std::string what_if_document(const WhatIfQuery& query, const std::vector<proto::
       {"one_failure_until_seconds", seconds_of(answer->one_failure_until())},
       {"waiting_chunks", answer->waiting_chunks},
       {"method", what_if::method_name(answer->method)},
+      {"placement", facts.stripes ? "known" : "drawn"},
   };
   return document.dump(-1, ' ', false, Document::error_handler_t::replace) + "\n";
 }
 
-void add_what_if_page(http::HttpServer& http, std::function<std::vector<proto::ServerState>()> servers) {
+void add_what_if_page(http::HttpServer& http, WhatIfSource source) {
   // One forecast at a time: it takes a second of processor time.
   const auto computes = std::make_shared<std::mutex>();
-  http.handle("/api/v1/what-if", [servers = std::move(servers), computes](std::string_view text) {
+  const auto page = [source = std::move(source), computes, stop = http.stopping()](std::string_view text) {
     const auto query = WhatIfQuery::parse(text);
     if (!query) return http::Response{.status = 400, .body = query.error().message() + "\n"};
+    WhatIfFacts facts{.servers = source.servers(), .stripes = {}};
+    const auto told = std::make_shared<std::promise<WhatIfFacts::Stripes>>();
+    source.stripes(WhatIfFacts::lost(*query, facts.servers),
+                   [told](WhatIfFacts::Stripes stripes) { told->set_value(std::move(stripes)); });
     http::Response response{.content_type = "application/json", .body = {}};
-    response.late_body = [query = *query, states = servers(), computes]() -> std::string {
+    response.late_body = [query = *query, facts = std::move(facts), told, computes, stop]() -> std::string {
       const std::unique_lock alone(*computes, std::try_to_lock);
-      return alone ? what_if_document(query, states) : problem("another forecast is computed; ask again");
+      if (!alone) return problem("another forecast is computed; ask again");
+      // While the server stops, the daemon's thread waits for this one, and nothing is told any more.
+      std::future<WhatIfFacts::Stripes> stripes = told->get_future();
+      while (stripes.wait_for(kLook) != std::future_status::ready)
+        if (stop.stop_requested()) return problem("the repair manager stops");
+      return what_if_document(query, {facts.servers, stripes.get()});
     };
     return response;
-  });
+  };
+  http.handle("/api/v1/what-if", page);
 }
 
 }  // namespace kintsugi::repair_manager

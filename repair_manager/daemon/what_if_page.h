@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,27 @@ struct WhatIfQuery {
   static Result<WhatIfQuery> parse(std::string_view text);
 };
 
-/// The answer as a document; one with the field "problem" alone when there is none.
-std::string what_if_document(const WhatIfQuery& query, const std::vector<proto::ServerState>& servers);
+/// What the answer is made of, and where it comes from.
+struct WhatIfFacts {
+  using Stripes = std::optional<std::vector<proto::Stripe>>;
+  std::vector<proto::ServerState> servers;
+  Stripes stripes;  ///< with chunks on the servers that are lost; nothing: their places are drawn
 
-/// Adds the page. `servers` is asked on the daemon's thread, and outlives the page's server.
-void add_what_if_page(http::HttpServer& http, std::function<std::vector<proto::ServerState>()> servers);
+  /// The ids of those servers.
+  static std::vector<uint64_t> lost(const WhatIfQuery& query, const std::vector<proto::ServerState>& servers);
+};
+struct WhatIfSource {
+  std::function<std::vector<proto::ServerState>()> servers;
+  /// Finds the stripes that have chunks on these servers, and tells them once; nothing: they are not to be had. When the
+  /// daemon stops it may never tell them.
+  std::function<void(std::vector<uint64_t> server_ids, std::function<void(WhatIfFacts::Stripes)> tell)>
+      stripes;
+};
+
+/// The answer as a document; one with the field "problem" alone when there is none.
+std::string what_if_document(const WhatIfQuery& query, const WhatIfFacts& facts);
+
+/// Adds the page. The source is asked on the daemon's thread, and outlives the page's server.
+void add_what_if_page(http::HttpServer& http, WhatIfSource source);
 
 }  // namespace kintsugi::repair_manager

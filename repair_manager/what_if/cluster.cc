@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/proto/meta.pb.h"
+#include "repair_manager/view/wire_views.h"
 
 namespace kintsugi::what_if {
 namespace {
@@ -56,7 +57,15 @@ Server live_server(const proto::ServerState& state) {
           .free_bytes = state.free_bytes(),
           .alive = state.liveness() != proto::ServerState::DEAD,
           .draining = state.draining(),
-          .slow = state.has_slow()};
+          .slow = state.has_slow(),
+          .id = ServerId{state.server_id()}};
+}
+
+std::vector<repair_manager::StripeView> live_stripes(const std::vector<proto::Stripe>& stripes) {
+  std::vector<repair_manager::StripeView> views;
+  for (const proto::Stripe& stripe : stripes)
+    if (erasure::Policy::parse(stripe.policy())) views.push_back(repair_manager::stripe_view(stripe));
+  return views;
 }
 
 }  // namespace kintsugi::what_if

@@ -3,15 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/base/status.h"
 #include "erasure/policy.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::proto {
 class ServerState;
-}
+class Stripe;
+}  // namespace kintsugi::proto
 
 namespace kintsugi::what_if {
 
@@ -25,6 +29,7 @@ struct Server {
   uint64_t chunks = 0;      ///< chunks that it holds
   uint64_t free_bytes = 0;
   bool alive = true, draining = false, slow = false;
+  ServerId id = {};  ///< by which Cluster::stripes name it; none: it is only described
 };
 
 struct Cluster {
@@ -37,6 +42,9 @@ struct Cluster {
   double delay_seconds = 15 * 60;  ///< setting repair.delay
   double repair_limit = 0;         ///< bytes/s that repairs may take of each link; 0: no limit
   uint32_t max_per_server = 16;    ///< setting repair.max_per_server
+  /// All stripes with chunks on servers that are lost: places, policies and lengths are theirs. Nothing: they are not known,
+  /// and drawn. REQUIRES: their policies are those that Policy::parse knows.
+  std::optional<std::vector<repair_manager::StripeView>> stripes = {};
 };
 
 /// A cluster that is not there: equal servers, in racks of equal size.
@@ -50,6 +58,8 @@ struct Description {
 };
 /// Servers are named server-1, server-2, ...; racks rack-1, rack-2, ... kInvalidArgument: too small or too large.
 Result<Cluster> described(const Description& description);
+/// What a metaserver says of stripes; those of a policy that is not known, which a later version has, are left out.
+std::vector<repair_manager::StripeView> live_stripes(const std::vector<proto::Stripe>& stripes);
 /// What a metaserver says of a server. A repair.bandwidth that it has is in its rate.
 Server live_server(const proto::ServerState& state);
 

@@ -8,15 +8,12 @@
 
 #include "repair_manager/what_if/approximation.h"
 #include "repair_manager/what_if/bundles.h"
-#include "repair_manager/what_if/random_stripes.h"
+#include "repair_manager/what_if/lost_stripes.h"
 #include "repair_manager/what_if/simulated_loss.h"
-#include "repair_manager/what_if/virtual_world.h"
 
 namespace kintsugi::what_if {
 namespace {
 
-// After so many stripes that lose more chunks than are left to draw, these few are left out.
-constexpr int kMostMisses = 100;
 // A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter
 // scale of time: the repair manager looks for what it can start every second, and a year of that would take hours.
 constexpr double kMostTime = 16;
@@ -29,52 +26,50 @@ Status wrong_loss(std::string what) {
 
 class Question {
  public:
-  Question(const Cluster& cluster, const Loss& loss)
-      : cluster_(cluster), loss_(loss), lost_(cluster.servers.size()), random_(loss.seed) {}
+  Question(const Cluster& cluster, const Loss& loss, const std::vector<bool>& lost)
+      : cluster_(cluster), loss_(loss), lost_(lost), stripes_(cluster, lost, loss.seed) {}
 
-  Status check() {
-    if (cluster_.servers.size() > kMostServers)
+  /// The servers that are lost, by position. kInvalidArgument: no such server, the same twice, or none.
+  static Result<std::vector<bool>> lost_servers(const Cluster& cluster, const Loss& loss) {
+    if (cluster.servers.size() > kMostServers)
       return wrong_loss(fmt::format("at most {} servers", kMostServers));
-    for (const uint32_t server : loss_.servers) {
-      if (server >= lost_.size()) return wrong_loss("no such server");
-      if (lost_[server]) return wrong_loss(fmt::format("{} is named twice", cluster_.servers[server].name));
-      lost_[server] = true;
+    std::vector<bool> lost(cluster.servers.size());
+    for (const uint32_t server : loss.servers) {
+      if (server >= lost.size()) return wrong_loss("no such server");
+      if (lost[server]) return wrong_loss(fmt::format("{} is named twice", cluster.servers[server].name));
+      lost[server] = true;
     }
-    if (loss_.servers.empty()) return wrong_loss("no server is lost");
-    size_t holders = 0;
-    for (uint32_t i = 0; i < lost_.size(); ++i) {
-      const Server& server = cluster_.servers[i];
-      holders += server.alive && server.chunks > 0;
-      if (lost_[i] && server.alive) lost_chunks_ += static_cast<double>(server.chunks);
-    }
-    if (lost_chunks_ > 0 && holders < cluster_.policy.chunks())
-      return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
-                                    cluster_.policy.name(), cluster_.policy.chunks(), holders));
-    return {};
+    if (loss.servers.empty()) return wrong_loss("no server is lost");
+    return lost;
+  }
+
+  Status check() const {
+    if (stripes_.can_be()) return {};
+    return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
+                                  cluster_.policy.name(), cluster_.policy.chunks(), stripes_.holders()));
   }
 
   SimulatedLoss coarse(const WhatIfKnobs& knobs) {
     std::vector<uint32_t> bundles;
     for (size_t phase = 0; phase < knobs.phases.size(); ++phase)
       bundles.push_back(repairs_in_bundle(knobs.level(phase, Block::kBundle)));
-    return simulate_loss(bundled(state_of(lost_chunks_), bundles), cluster_.policy, options(), kBusiestLinks,
-                         knobs);
+    return simulate_loss(bundled(state_of(stripes_.chunks()), bundles), options(), kBusiestLinks, knobs);
   }
 
   Result<Forecast> answer() {
-    Forecast forecast{.chunks = lost_chunks_, .bytes = lost_chunks_ * cluster_.chunk_bytes};
-    if (lost_chunks_ < 1) return forecast;
+    Forecast forecast{.chunks = stripes_.chunks(), .bytes = stripes_.bytes()};
+    if (stripes_.chunks() < 1) return forecast;
     Approximation how = choose_approximation(facts(), loss_.budget);
     if (loss_.simulate > 0)
       how = {.method = Method::kSampled, .simulated = static_cast<double>(loss_.simulate)};
     forecast.method = how.method;
     forecast.error = how.error;
     if (how.method == Method::kClosedForm) {
-      fill_in(closed_form(draw_stripes(std::min(lost_chunks_, kMostBoundStripes))), forecast);
+      fill_in(closed_form(), forecast);
       return forecast;
     }
     const double repairs =
-        how.method == Method::kExact ? lost_chunks_ : std::min(lost_chunks_, how.simulated);
+        how.method == Method::kExact ? stripes_.chunks() : std::min(stripes_.chunks(), how.simulated);
     if (repairs > kMostSimulated)
       return Status{
           Code::kLimitExceeded,
@@ -86,7 +81,8 @@ class Question {
 
  private:
   Facts facts() const {
-    Facts facts{.policy = cluster_.policy, .lost_chunks = lost_chunks_, .lost_servers = loss_.servers.size()};
+    Facts facts{
+        .policy = stripes_.policy(), .lost_chunks = stripes_.chunks(), .lost_servers = loss_.servers.size()};
     double slowest = 0, fastest = 0;
     for (size_t i = 0; i < lost_.size(); ++i) {
       const Server& server = cluster_.servers[i];
@@ -100,57 +96,20 @@ class Question {
     // Rates that are not known are alike.
     if (slowest < kEven * fastest) facts.even = false;
     const bool known = fastest > 0 || cluster_.usual_rate > 0;
-    facts.alike = facts.even && known && cluster_.rack_rate == 0 && has_room(facts.alive);
-    facts.one_chunk_a_stripe = lost_in_one_rack();
+    facts.alike =
+        facts.even && known && cluster_.rack_rate == 0 && has_room(facts.alive) && stripes_.of_one_policy();
+    facts.one_chunk_a_stripe = stripes_.one_chunk_each();
     return facts;
   }
 
   /// Every server that is left can take twice its share of what is lost.
   bool has_room(size_t alive) const {
-    const double share =
-        2 * lost_chunks_ * cluster_.chunk_bytes / static_cast<double>(std::max<size_t>(1, alive));
+    const double share = 2 * stripes_.bytes() / static_cast<double>(std::max<size_t>(1, alive));
     for (size_t i = 0; i < lost_.size(); ++i)
       if (cluster_.servers[i].alive && !lost_[i] &&
           static_cast<double>(cluster_.servers[i].free_bytes) < share)
         return false;
     return true;
-  }
-
-  /// No stripe loses two chunks: there are more racks than a stripe has chunks, and one of them has all that is lost.
-  bool lost_in_one_rack() const {
-    std::map<std::string_view, bool> racks;
-    for (size_t i = 0; i < lost_.size(); ++i)
-      if (cluster_.servers[i].alive && cluster_.servers[i].chunks > 0)
-        racks[cluster_.servers[i].rack] |= lost_[i];
-    const auto hit = std::ranges::count_if(racks, [](const auto& rack) { return rack.second; });
-    return loss_.servers.size() == 1 || (hit == 1 && racks.size() >= cluster_.policy.chunks());
-  }
-
-  /// The places of the chunks of stripes that together lose so many.
-  std::vector<std::vector<uint32_t>> draw_stripes(double chunks) {
-    std::map<std::string_view, uint32_t> racks;
-    std::vector<RandomStripes::Place> places;
-    std::vector<bool> lost;
-    for (size_t i = 0; i < lost_.size(); ++i) {
-      const Server& server = cluster_.servers[i];
-      const uint32_t rack = racks.emplace(server.rack, static_cast<uint32_t>(racks.size())).first->second;
-      places.push_back({.rack = rack, .weight = server.alive ? static_cast<double>(server.chunks) : 0.0});
-      lost.push_back(lost_[i] && places.back().weight > 0);
-    }
-    RandomStripes draw(places, cluster_.policy.chunks(), random_);
-    std::vector<std::vector<uint32_t>> stripes;
-    int misses = 0;
-    for (double drawn = 0; drawn < chunks - 0.5 && misses < kMostMisses;) {
-      std::vector<uint32_t> holders = draw.that_loses(lost);
-      const double losses = losses_of(holders);
-      if (drawn + losses > chunks + 0.5) {
-        ++misses;
-        continue;
-      }
-      drawn += losses;
-      stripes.push_back(std::move(holders));
-    }
-    return stripes;
   }
 
   repair_manager::ServerView view_of(size_t i) const {
@@ -168,32 +127,16 @@ class Question {
             .slow = server.slow};
   }
 
-  double losses_of(const std::vector<uint32_t>& holders) const {
-    return static_cast<double>(
-        std::ranges::count_if(holders, [this](uint32_t place) { return lost_[place]; }));
-  }
-
-  repair_manager::StripeView stripe_of(const std::vector<uint32_t>& holders, StripeId id) const {
-    const auto bytes = static_cast<uint64_t>(cluster_.chunk_bytes);
-    repair_manager::StripeView stripe{
-        .id = id, .policy = cluster_.policy.name(), .length = bytes * cluster_.policy.k};
-    for (uint32_t i = 0; i < holders.size(); ++i)
-      stripe.chunks.push_back(
-          {.index = i, .server = ServerId{holders[i] + 1}, .length = bytes, .available = !lost_[holders[i]]});
-    return stripe;
-  }
-
   FluidState state_of(double repairs) {
     FluidState state{.rack_rate = cluster_.rack_rate, .fills_up = true};
     if (cluster_.usual_rate > 0) state.link.bytes_per_second = cluster_.usual_rate;
     for (size_t i = 0; i < cluster_.servers.size(); ++i)
       state.servers.push_back(view_of(i));
-    double drawn = 0;
-    for (const std::vector<uint32_t>& holders : draw_stripes(repairs)) {
-      state.stripes.push_back(stripe_of(holders, StripeId{state.stripes.size() + 1}));
-      drawn += losses_of(holders);
-    }
-    state.repairs_each = lost_chunks_ / drawn;
+    state.stripes = stripes_.take(repairs);
+    size_t taken = 0;
+    for (const repair_manager::StripeView& stripe : state.stripes)
+      taken += LostStripes::lacking(stripe);
+    state.repairs_each = stripes_.chunks() / static_cast<double>(taken);
     state.seconds_each = std::max(1.0, state.repairs_each / kMostTime);
     return state;
   }
@@ -214,13 +157,13 @@ class Question {
   void simulate(double repairs, Forecast& forecast) {
     FluidState state = state_of(repairs);
     forecast.seconds_each = state.seconds_each;
-    const SimulatedLoss loss = simulate_loss(std::move(state), cluster_.policy, options(), kBusiestLinks);
+    const SimulatedLoss loss = simulate_loss(std::move(state), options(), kBusiestLinks);
     const double wait = cluster_.detection_seconds;
     const auto after = [wait](std::optional<double> time) {
       return time ? std::optional(*time + wait) : time;
     };
     forecast.simulated = loss.simulated;
-    forecast.repairs_each = lost_chunks_ / static_cast<double>(loss.simulated);
+    forecast.repairs_each = stripes_.chunks() / static_cast<double>(loss.simulated);
     forecast.stripes = loss.stripes;
     forecast.lost_stripes = loss.lost_stripes;
     forecast.waiting_chunks = loss.waiting_chunks;
@@ -257,7 +200,7 @@ class Question {
     return "";
   }
 
-  ClosedForm closed_form(const std::vector<std::vector<uint32_t>>& stripes) const {
+  ClosedForm closed_form() {
     std::vector<PlacementLink> links;
     for (size_t i = 0; i < cluster_.servers.size(); ++i) {
       const Server& server = cluster_.servers[i];
@@ -265,32 +208,27 @@ class Question {
       if (cluster_.repair_limit > 0) rate = std::min(rate, cluster_.repair_limit);
       links.push_back(server.alive && !lost_[i] ? PlacementLink{rate, rate} : PlacementLink{});
     }
-    std::vector<PlacementBound::Holders> holders;
-    for (const std::vector<uint32_t>& stripe : stripes) {
-      PlacementBound::Holders& mine = holders.emplace_back();
-      for (const uint32_t place : stripe)
-        if (!lost_[place]) mine.push_back(place);
-    }
-    return closed_form_times(holders, links, {cluster_.policy, lost_chunks_, cluster_.chunk_bytes});
+    const auto holders = LostStripes::left_of(stripes_.take(std::min(stripes_.chunks(), kMostBoundStripes)));
+    const double chunk_bytes = stripes_.bytes() / stripes_.chunks();
+    return closed_form_times(holders, links, {stripes_.policy(), stripes_.chunks(), chunk_bytes});
   }
 
   void fill_in(const ClosedForm& times, Forecast& forecast) const {
-    const uint32_t spare = cluster_.policy.tolerated() - 1;
+    const uint32_t spare = stripes_.policy().tolerated() - 1;
     const double begins = cluster_.detection_seconds + (spare > 1 ? cluster_.delay_seconds : 0);
     forecast.repairs_each = 0;
-    forecast.stripes = lost_chunks_;
+    forecast.stripes = stripes_.chunks();
     forecast.begins_seconds = begins;
     forecast.half_seconds = begins + times.half;
     forecast.most_seconds = begins + times.most;
     forecast.all_seconds = begins + times.all;
-    forecast.endangered.push_back({spare, lost_chunks_, begins + times.all});
+    forecast.endangered.push_back({spare, stripes_.chunks(), begins + times.all});
   }
 
   const Cluster& cluster_;
   const Loss& loss_;
-  std::vector<bool> lost_;
-  double lost_chunks_ = 0;
-  SeededRandom random_;
+  const std::vector<bool> lost_;
+  LostStripes stripes_;
 };
 
 }  // namespace
@@ -305,14 +243,16 @@ std::string_view method_name(Method method) {
 }
 
 Result<Forecast> forecast_loss(const Cluster& cluster, const Loss& loss) {
-  Question question(cluster, loss);
+  KINTSUGI_ASSIGN(const std::vector<bool> lost, Question::lost_servers(cluster, loss));
+  Question question(cluster, loss, lost);
   KINTSUGI_TRY(question.check());
   return question.answer();
 }
 
 Result<SimulatedLoss> simulate_servers_lost(const Cluster& cluster, const Loss& loss,
                                             const WhatIfKnobs& knobs) {
-  Question question(cluster, loss);
+  KINTSUGI_ASSIGN(const std::vector<bool> lost, Question::lost_servers(cluster, loss));
+  Question question(cluster, loss, lost);
   KINTSUGI_TRY(question.check());
   return question.coarse(knobs);
 }

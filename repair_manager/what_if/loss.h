@@ -5,9 +5,9 @@
 /// const Result<Forecast> forecast = forecast_loss(cluster, {.servers = {17}, .budget = 0.05});
 /// ```
 ///
-/// Where a stripe's chunks lie is drawn at random by the rule by which metaservers place them: servers with more chunks
-/// are drawn more often, and no rack gets more of a stripe than its share. The result is a function of cluster, loss and
-/// seed alone.
+/// Chunks lie where Cluster::stripes says. Without it their places are drawn at random by the rule by which metaservers
+/// place them: servers with more chunks are drawn more often, and no rack gets more of a stripe than its share. The result
+/// is a function of cluster, loss and seed alone.
 ///
 /// **Exact or approximate.** With a budget, one simulated repair stands for several of the waiting ones that follow one
 /// another (sampling), or, where links are alike and chunks are many, times come from the closed form of

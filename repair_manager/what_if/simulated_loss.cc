@@ -21,19 +21,15 @@ constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class Run {
  public:
-  Run(FluidState state, const erasure::Policy& policy, const repair_manager::Options& options,
-      const WhatIfKnobs& knobs)
-      : policy_(policy),
-        options_(in_simulated_time(options, state.seconds_each)),
+  Run(FluidState state, const repair_manager::Options& options, const WhatIfKnobs& knobs)
+      : options_(in_simulated_time(options, state.seconds_each)),
         knobs_(knobs),
         world_(1),
         cluster_(world_.executor(), world_.clock(), std::move(state)),
         manager_(world_.runtime(), options_, cluster_, nullptr),
         began_(world_.now()) {
-    loss_.by_spare.resize(policy.tolerated());
-    const auto code = erasure::Code::get(policy);
     for (const StripeView& stripe : cluster_.state().stripes)
-      count(stripe, *code);
+      count(stripe, *erasure::Code::get(*erasure::Policy::parse(stripe.policy)));
     set_phase(0);
   }
 
@@ -67,6 +63,9 @@ class Run {
   }
 
   void count(const StripeView& stripe, const erasure::Code& code) {
+    const uint32_t tolerated = code.policy().tolerated();
+    tolerated_.push_back(tolerated);
+    if (loss_.by_spare.size() < tolerated) loss_.by_spare.resize(tolerated);
     std::vector<uint32_t> left;
     double bytes = 0;
     uint32_t lacking = 0;
@@ -92,11 +91,12 @@ class Run {
     chunk_bytes_ = bytes / (each * lacking);
     waiting_ += each * lacking;
     loss_.bytes += bytes;
-    loss_.by_spare[spare_of(lacking)].stripes += each;
+    loss_.by_spare[spare_of(stripe.id, lacking)].stripes += each;
   }
 
-  uint32_t spare_of(uint32_t lacking) const {
-    return policy_.tolerated() - std::min(lacking, policy_.tolerated());
+  uint32_t spare_of(StripeId stripe, uint32_t lacking) const {
+    const uint32_t tolerated = tolerated_[stripe.value - 1];
+    return tolerated - std::min(lacking, tolerated);
   }
   bool can_be_whole(StripeId stripe) const { return !std::ranges::binary_search(lost_, stripe); }
 
@@ -143,7 +143,7 @@ class Run {
       add_progress(commit);
       if (rebuilt_ == repairable_) loss_.all_seconds = at;
       // Stripes pass all the levels above their own.
-      for (uint32_t spare = spare_of(commit.lacking); spare < loss_.by_spare.size(); ++spare)
+      for (uint32_t spare = spare_of(commit.stripe, commit.lacking); spare < loss_.by_spare.size(); ++spare)
         loss_.by_spare[spare].until_seconds = at;
     }
     std::ranges::sort(progress_);
@@ -176,13 +176,13 @@ class Run {
     if (cluster_.has_rack_links()) loss_.rack_links = cluster_.rack_up(0);
   }
 
-  const erasure::Policy policy_;
   const repair_manager::Options options_;
   const WhatIfKnobs knobs_;
   VirtualWorld world_;
   FluidCluster cluster_;
   RepairManager manager_;
   const TimePoint began_;
+  std::vector<uint32_t> tolerated_;                 // index: stripe; losses that its code survives
   std::vector<StripeId> lost_;                      // ascending: stripes whose data is lost
   size_t repairable_ = 0, rebuilt_ = 0, seen_ = 0;  // chunks of the state
   double waiting_ = 0;        // repairs for which those of repairable_ stand that are not rebuilt_
@@ -195,12 +195,11 @@ class Run {
 
 }  // namespace
 
-SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
-                            const repair_manager::Options& options, size_t most_links,
+SimulatedLoss simulate_loss(FluidState state, const repair_manager::Options& options, size_t most_links,
                             const WhatIfKnobs& knobs) {
   // This may run in a repair manager whose log tells of repairs that happen.
   const log::Silence silence;
-  return Run(std::move(state), policy, options, knobs).carry_out(most_links);
+  return Run(std::move(state), options, knobs).carry_out(most_links);
 }
 
 }  // namespace kintsugi::what_if

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "erasure/policy.h"
 #include "repair_manager/plan/options.h"
 #include "repair_manager/what_if/fluid_cluster.h"
 #include "repair_manager/what_if/knobs.h"
@@ -47,10 +46,9 @@ struct SimulatedLoss {
   Work work;
 };
 
-/// All stripes of the state have this policy. `most_links`: limit of `busiest`. `knobs`: how coarsely the simulation runs
-/// in which phase; for its block kBundle see bundles.h.
-SimulatedLoss simulate_loss(FluidState state, const erasure::Policy& policy,
-                            const repair_manager::Options& options, size_t most_links,
+/// `most_links`: limit of `busiest`. `knobs`: how coarsely the simulation runs in which phase; for its block kBundle see
+/// bundles.h.
+SimulatedLoss simulate_loss(FluidState state, const repair_manager::Options& options, size_t most_links,
                             const WhatIfKnobs& knobs = {});
 
 }  // namespace kintsugi::what_if

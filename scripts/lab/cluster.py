@@ -39,9 +39,10 @@ def settings_of(binaries, daemon):
 class Cluster:
     """`settings`: additional keys for the daemons, {"metaserver": {...}, "chunkserver": {...}, "repair-manager": {...}}. `ports`: the first of two
     that every daemon listens on, so that clusters can share hosts. `link_rates`: host -> (up, down) in bytes per second,
-    told to chunkservers at their start where the daemon has settings for that."""
+    told to chunkservers at their start where the daemon has settings for that. `racks`: the servers stand in so many, in turn; None: each in
+    one of its own."""
 
-    def __init__(self, network, binaries, directory, chunkservers, settings=None, ports=7400, link_rates=None):
+    def __init__(self, network, binaries, directory, chunkservers, settings=None, ports=7400, link_rates=None, racks=None):
         self.network = network
         self.binaries = pathlib.Path(binaries)
         self.directory = pathlib.Path(directory)
@@ -49,6 +50,7 @@ class Cluster:
         self.settings = settings or {}
         self.port = ports
         self.link_rates = link_rates or {}
+        self.racks = racks or chunkservers
         self.processes = {}
         self.known = {name: settings_of(binaries, name) for name in DAEMONS}
 
@@ -127,7 +129,7 @@ class Cluster:
         address = self.network.address(host)
         settings = {"listen": f"{address}:{self.port}", "http_listen": f"{address}:{self.port + 1}",
                     "metaserver": f"{self.network.address(META)}:{self.port}", "disks": [str(disk)],
-                    "rack": f"rack-{number}", "secret_file": str(self.secret),
+                    "rack": f"rack-{number % self.racks}", "secret_file": str(self.secret),
                     "log_file": str(self.directory / f"chunkserver-{number}.log"),
                     **self.settings.get("chunkserver", {})}
         if host in self.link_rates and "link-up" in self.known["kintsugi-chunkserver"]:

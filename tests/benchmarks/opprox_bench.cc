@@ -46,12 +46,11 @@ double calibrated_share(Runs& runs, const Trained& trained) {
   return best;
 }
 
-/// Ours: with the share that was calibrated. Otherwise as printed.
-void test(Runs& runs, const Trained& trained, std::optional<double> share) {
+void test(Runs& runs, const Trained& trained, const std::string& what, Choice choice) {
   const Judged judged(runs, test_inputs());
   for (const double budget : kBudgets) {
-    Summary summary(fmt::format("models{}, {:g} %", share ? "" : " as printed", budget), budget);
-    const Choice choice = share ? Choice{budget, *share} : Choice{budget, 1, opprox::BudgetRule::kAsPrinted};
+    Summary summary(fmt::format("{}, {:g} %", what, budget), budget);
+    choice.budget = budget;
     for (const Input& input : judged.inputs()) {
       const double began = cpu_seconds();
       const WhatIfKnobs knobs = trained.choose(input, choice);
@@ -128,8 +127,9 @@ int run(const std::string& path, const std::string& step) {
     trained.print();
     const double share = calibrated_share(runs, trained);
     if (all || step == "test") {
-      test(runs, trained, share);
-      test(runs, trained, std::nullopt);
+      test(runs, trained, "models", {.share = share});
+      test(runs, trained, "models, exact beyond training", {.share = share, .exact_beyond = true});
+      test(runs, trained, "models as printed", {.rule = opprox::BudgetRule::kAsPrinted});
       test_present(runs, trained);
     }
   }

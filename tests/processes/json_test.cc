@@ -124,7 +124,9 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("repair status", {});
   does("repair history", {});
   does("repair run", {"--chunk", stripe + ":0"});
-  EXPECT_EQ(does("repair what-if", {"--server", "chunkserver-2"}).at("assumptions").at("described"), false);
+  const Json what_if = does("repair what-if", {"--server", "chunkserver-2"});
+  EXPECT_EQ(what_if.at("assumptions").at("described"), false);
+  EXPECT_EQ(what_if.at("assumptions").at("placement"), "known");
   EXPECT_EQ(
       does("repair what-if", {"--servers-total", "20", "--stripes", "200", "--policy", "rs-4-2"}).at("exact"),
       true);

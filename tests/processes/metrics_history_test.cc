@@ -127,6 +127,7 @@ TEST_F(MetricsHistory, TheConsoleIsToldHowLongTheRepairOfAServerWouldTake) {
       seconds(60)))
       << what_if("server=chunkserver-2");
   EXPECT_GT(what_if("server=chunkserver-2").at("all_seconds").get<double>(), 0);
+  EXPECT_EQ(what_if("server=chunkserver-2").at("placement"), "known");
   EXPECT_THAT(what_if("server=nobody").at("problem").get<std::string>(), HasSubstr("no such server"));
   EXPECT_THAT(page("/api/v1/what-if?server=a&policy=b"), HasSubstr(" 400 "));
   EXPECT_THAT(page("/api/v1/what-if?server=a%20b"), HasSubstr(" 400 "));

@@ -27,10 +27,11 @@ std::vector<proto::ServerState> servers() {
   return states;
 }
 
-Json asked(std::string_view query) {
+Json asked(std::string_view query, WhatIfFacts::Stripes stripes = {}) {
   const auto parsed = WhatIfQuery::parse(query);
   EXPECT_TRUE(parsed) << parsed.error();
-  return parsed ? Json::parse(what_if_document(*parsed, servers()), nullptr, false) : Json();
+  if (!parsed) return {};
+  return Json::parse(what_if_document(*parsed, {servers(), std::move(stripes)}), nullptr, false);
 }
 
 TEST(WhatIfPage, TellsWhatIsLostWithAServerAndHowLongItsRepairTakes) {
@@ -51,6 +52,26 @@ TEST(WhatIfPage, WaitsAsLongAsTheClusterDoesWhileNothingIsInDanger) {
 
 TEST(WhatIfPage, ARackLosesWhatItsServersHave) {
   EXPECT_EQ(asked("rack=rack-1&policy=rs-2-1-1024k&delay=0").at("chunks"), 200);
+}
+
+TEST(WhatIfPage, TakesPlacesFromTheMetaserverWhereItTellsThem) {
+  proto::Stripe stripe;
+  stripe.set_stripe_id(9);
+  stripe.set_policy("rs-2-1-1024k");
+  for (uint32_t i = 0; i < 3; ++i) {
+    proto::ChunkPlacement& chunk = *stripe.add_chunks();
+    chunk.set_index(i);
+    chunk.set_server_id(2 * i + 1);
+    chunk.set_length(1 << 20);
+    chunk.set_available(true);
+  }
+  const char* query = "server=chunkserver-3&policy=rs-2-1-1024k&delay=0";
+  const Json known = asked(query, std::vector{stripe});
+  EXPECT_EQ(known.at("chunks"), 1);
+  EXPECT_EQ(known.at("placement"), "known");
+  EXPECT_EQ(asked(query).at("placement"), "drawn");
+  EXPECT_THAT(WhatIfFacts::lost(*WhatIfQuery::parse("rack=rack-2&policy=rs-2-1-1024k"), servers()),
+              testing::ElementsAre(3, 4));
 }
 
 TEST(WhatIfPage, AServerThatIsNotThereIsAProblemAndNoAnswer) {

@@ -62,7 +62,7 @@ TEST(Loss, TakesAsLongAsInTheSimulatorThatMeasuresTheSchedule) {
     simulation.run_for(1s);
     simulation.run(manager.stop());
 
-    const SimulatedLoss loss = simulate_loss(state, *erasure::Policy::parse(settings.policy), options, 3);
+    const SimulatedLoss loss = simulate_loss(state, options, 3);
     EXPECT_EQ(loss.chunks, settings.lost);
     EXPECT_NEAR(*loss.all_seconds, expected, 1e-6 * expected);
   }

@@ -1,6 +1,7 @@
 #include "client/lib/operations/cluster_operations.h"
 
 #include "client/lib/fsck_pages.h"
+#include "common/rpc/placed_stripes.h"
 
 namespace kintsugi::client {
 
@@ -27,6 +28,14 @@ asio::awaitable<Result<proto::ShowStripeResponse>> ClusterOperations::show_strip
   auto request = std::make_unique<proto::ShowStripeRequest>();
   request->set_stripe_id(stripe_id);
   return cluster_.ask<proto::ShowStripeResponse>(Method::kShowStripe, std::move(request));
+}
+
+asio::awaitable<Result<std::vector<proto::Stripe>>> ClusterOperations::placed_stripes(
+    std::vector<uint64_t> server_ids) {
+  const auto ask = [this](Method method, const auto& request, auto& response) {
+    return cluster_.resources().meta.call(cluster_.context(), method, request, response);
+  };
+  return rpc::placed_stripes(ask, std::move(server_ids));
 }
 
 asio::awaitable<Result<proto::FsckResponse>> ClusterOperations::fsck(std::string path,

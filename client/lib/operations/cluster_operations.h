@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -19,6 +20,8 @@ class ClusterOperations {
   /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
+  /// See rpc::placed_stripes.
+  asio::awaitable<Result<std::vector<proto::Stripe>>> placed_stripes(std::vector<uint64_t> server_ids);
   /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while
   /// `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, const proto::FsckResponse& before = {});

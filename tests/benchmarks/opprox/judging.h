@@ -1,6 +1,8 @@
 /// How approximate answers compare with exact ones, input by input.
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -95,11 +97,14 @@ class Summary {
   Summary(std::string what, double budget) : what_(std::move(what)), budget_(budget) {}
 
   void add(const Input& input, const Verdict& verdict, const std::string& how) {
-    Group& group = input.beyond.empty() ? inside_ : beyond_;
-    ++group.all;
-    group.within += verdict.error <= budget_;
-    group.logs += std::log(verdict.speedup);
-    group.worst = std::max(group.worst, verdict.error);
+    constexpr std::array<const char*, 3> kKinds{"alike", "unlike", "greedy"};
+    for (const char* name : {"all", input.beyond.empty() ? "inside" : "beyond", kKinds[class_of(input)]}) {
+      Group& group = groups_[name];
+      ++group.all;
+      group.within += verdict.error <= budget_;
+      group.logs += std::log(verdict.speedup);
+      group.worst = std::max(group.worst, verdict.error);
+    }
     if (verdict.error > budget_)
       misses_ += fmt::format("    {} ({}, {} servers, {} lost, {} % slow{}): {:.1f} % {}\n", input.name,
                              input.policy, input.servers, input.lost, input.slow_percent,
@@ -107,11 +112,8 @@ class Summary {
   }
 
   void print() const {
-    const Group all{inside_.all + beyond_.all, inside_.within + beyond_.within, inside_.logs + beyond_.logs,
-                    std::max(inside_.worst, beyond_.worst)};
     fmt::print("{}:\n", what_);
-    for (const auto& [name, group] :
-         {std::pair("all", all), std::pair("inside", inside_), std::pair("beyond", beyond_)}) {
+    for (const auto& [name, group] : groups_) {
       const auto [low, high] = wilson(group.within, group.all);
       fmt::print("  {:7} within {} of {} ({:.0f}-{:.0f} %), speedup {:.2f}, worst error {:.1f} %\n", name,
                  group.within, group.all, low, high, std::exp(group.logs / static_cast<double>(group.all)),
@@ -128,7 +130,7 @@ class Summary {
   };
   std::string what_;
   double budget_;
-  Group inside_, beyond_;
+  std::map<std::string, Group> groups_;
   std::string misses_;
 };
 

@@ -98,19 +98,27 @@ class PhaseModel {
     }
     turns_.fit(levels, turns, groups);
     for (const Observation& one : all) {
-      saved_rows.push_back(overall_row(one.levels, one.features, local_saved_));
-      error_rows.push_back(overall_row(one.levels, one.features, local_error_));
+      const double predicted = turns_.at(turns_row(one.levels, one.features));
+      saved_rows.push_back(overall_row(one.levels, table(local_saved_, one.features), predicted));
+      error_rows.push_back(overall_row(one.levels, table(local_error_, one.features), predicted));
     }
     saved_.fit(saved_rows, saved, groups);
     error_.fit(error_rows, error, groups);
   }
 
-  /// `share`: of the predictions in cross-validation whose error the effect allows for.
-  opprox::Effect effect(const Levels& levels, const std::vector<double>& features, double share) const {
-    const double saved = saved_.at(overall_row(levels, features, local_saved_));
-    const double error = error_.at(overall_row(levels, features, local_error_));
-    const double sure = std::clamp(saved - saved_.model().error_of_share(share), 0.0, 0.99);
-    return {1 / (1 - sure), std::max(0.0, error) + error_.model().error_of_share(share)};
+  /// `share`: of the predictions in cross-validation whose error the effects allow for.
+  std::vector<opprox::Effect> effects(const std::vector<Levels>& settings,
+                                      const std::vector<double>& features, double share) const {
+    const Table saved_table = table(local_saved_, features), error_table = table(local_error_, features);
+    const double unsaved = saved_.model().error_of_share(share), more = error_.model().error_of_share(share);
+    std::vector<opprox::Effect> effects;
+    for (const Levels& levels : settings) {
+      const double turns = turns_.at(turns_row(levels, features));
+      const double saved = saved_.at(overall_row(levels, saved_table, turns));
+      const double error = error_.at(overall_row(levels, error_table, turns));
+      effects.push_back({1 / (1 - std::clamp(saved - unsaved, 0.0, 0.99)), std::max(0.0, error) + more});
+    }
+    return effects;
   }
   double return_on_investment(opprox::BudgetRule rule = opprox::BudgetRule::kShared) const {
     return return_on_investment_.at(rule);
@@ -137,12 +145,20 @@ class PhaseModel {
     row.insert(row.end(), features.begin(), features.end());
     return row;
   }
-  opprox::Row overall_row(const Levels& levels, const std::vector<double>& features,
-                          const Locals& locals) const {
+  /// What local models say, by block and level.
+  using Table = std::array<std::array<double, kLevels>, kBlocks>;
+  static Table table(const Locals& locals, const std::vector<double>& features) {
+    Table table{};
+    for (size_t block = 0; block < kBlocks; ++block)
+      for (uint8_t level = 1; level < kLevels; ++level)
+        table[block][level] = locals[block].at(local_row(level, features));
+    return table;
+  }
+  static opprox::Row overall_row(const Levels& levels, const Table& table, double turns) {
     opprox::Row row;
     for (size_t block = 0; block < kBlocks; ++block)
-      row.push_back(levels[block] == 0 ? 0 : locals[block].at(local_row(levels[block], features)));
-    row.push_back(turns_.at(turns_row(levels, features)));
+      row.push_back(table[block][levels[block]]);
+    row.push_back(turns);
     return row;
   }
 
@@ -157,6 +173,7 @@ struct Choice {
   double share =
       1;  ///< of the predictions in cross-validation whose error is allowed for; 1: the method's own
   opprox::BudgetRule rule = opprox::BudgetRule::kShared;
+  bool exact_beyond = false;  ///< what is beyond the range of training is simulated exactly
 };
 
 /// Models of the phases of all inputs of one class.
@@ -171,8 +188,7 @@ struct ClassModel {
     for (const PhaseModel& phase : phases) {
       opprox::PhaseOptions& option = options.emplace_back();
       option.return_on_investment = phase.return_on_investment(choice.rule);
-      for (const Levels& levels : all)
-        option.effects.push_back(phase.effect(levels, features, choice.share));
+      option.effects = phase.effects(all, features, choice.share);
     }
     // By the letter errors of phases add up.
     const double more = choice.rule == opprox::BudgetRule::kAsPrinted ? 1 : joint_error;
