@@ -35,9 +35,7 @@ std::map<std::string, uint64_t> last_processes(const std::string& directory) {
 }  // namespace
 
 Recording::Recording(const runtime::Runtime& runtime, RecordingOptions options)
-    : runtime_(runtime),
-      options_(std::move(options)),
-      processes_(last_processes(options_.keep.directory)) {}
+    : runtime_(runtime), options_(std::move(options)), processes_(last_processes(options_.keep.directory)) {}
 
 void Recording::set_targets(const std::vector<Target>& targets) {
   std::set<std::string_view> names;

@@ -117,8 +117,7 @@ void SampledDaemon::describe(metric_trace::Header& header) {
     return;
   const auto source = static_cast<uint32_t>(header.sources.size());
   source_ = source;
-  header.sources.push_back(
-      {.name = target_.name, .build_id = target_.build_id, .process = target_.process});
+  header.sources.push_back({.name = target_.name, .build_id = target_.build_id, .process = target_.process});
   process_columns_ = of_process.size();
   for (const sampling::Metric& metric : of_process)
     header.metrics.push_back({.name = std::string(metric.name),
