@@ -1,7 +1,5 @@
 #include "monitoring/judge_command.h"
 
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <optional>
@@ -83,34 +81,9 @@ bool parse(const std::vector<std::string>& words, Arguments& out) {
   return !out.trace.empty() && purposes == (alone ? 0 : 1);
 }
 
-/// Nanoseconds; `otherwise` if there is no text. kInvalidArgument: it is no time.
-Result<int64_t> parse_time(const std::string& text, int64_t otherwise) {
-  if (text.empty()) return otherwise;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || std::abs(seconds) > 9e9)
-    return Status(Code::kInvalidArgument, fmt::format("'{}' is no time: seconds since 1970 are one", text));
-  return static_cast<int64_t>(seconds * 1e9);
-}
-
-/// What `name` names: PATH or PATH@FROM..TO.
-Result<Trace> read_part(const std::string& name) {
-  const size_t at = name.rfind('@'), dots = name.find("..", at);
-  if (at == std::string::npos || dots == std::string::npos) return metric_trace::read_trace(name);
-  const auto from = parse_time(name.substr(at + 1, dots - at - 1), std::numeric_limits<int64_t>::min());
-  if (!from) return from.error();
-  const auto to = parse_time(name.substr(dots + 2), std::numeric_limits<int64_t>::max());
-  if (!to) return to.error();
-  auto trace = metric_trace::read_trace(name.substr(0, at));
-  if (trace)
-    std::erase_if(trace->rows,
-                  [&](const metric_trace::Row& row) { return row.t_ns < *from || row.t_ns >= *to; });
-  return trace;
-}
-
-/// The same of one server alone, if one is named. kNotFound: the trace does not have it.
+/// What `name` names, of one server alone if one is named. kNotFound: the trace does not have it.
 Result<Trace> read(const std::string& name, const std::string& server) {
-  auto trace = read_part(name);
+  auto trace = metric_trace::read_part(name);
   if (!trace || server.empty()) return trace;
   if (const auto found = metric_trace::find_source(trace->header, server); !found) return found.error();
   return metric_trace::select(*trace, {.source = server, .metrics = {}}, std::numeric_limits<int64_t>::min());

@@ -11,9 +11,9 @@
 #include "common/proto/verdicts.h"
 #include "monitoring/judging/findings.h"
 #include "monitoring/metrics/augury/augury.h"
+#include "monitoring/metrics/augury/leaks.h"
 #include "monitoring/metrics/augury/running_out.h"
 #include "monitoring/metrics/orion/as_printed.h"
-#include "monitoring/metrics/orion/orion.h"
 
 namespace kintsugi::judging {
 namespace {
@@ -71,14 +71,17 @@ void add(Findings& report, const orion::Finding& finding) {
   report.found.push_back(std::move(json));
 }
 
-Findings by_orion(const Trace& healthy, const Trace& now) {
+Findings findings_of(const orion::Localisation& found) {
   Findings out;
-  const orion::Localisation found = orion::localise(healthy, now);
   for (const orion::Finding& finding : found.odd)
     add(out, finding);
   for (const orion::NotJudged& each : found.not_judged)
     out.not_judged(each.source, each.why);
   return out;
+}
+
+Findings by_orion(const Trace& healthy, const Trace& now) {
+  return findings_of(orion::localise(healthy, now));
 }
 
 /// Calls `judge` for each process of `now` that the healthy trace has, too.
@@ -172,6 +175,34 @@ Findings by_augury(const Trace& healthy, const Trace& now) {
       });
 }
 
+Findings by_leaks(const Trace& healthy, const Trace& now) {
+  return for_each_process(
+      healthy, now, [](Findings& out, const Series& before, const Series& series) -> Status {
+        const auto found = augury::leaks_of(before, series);
+        if (!found) return found.error();
+        for (const augury::Leak& leak : *found) {
+          out.odd = true;
+          out.lines.push_back(fmt::format(
+              "{} {}: {} was {:.6g} at most, is {:.6g}, and goes to {:.6g} by {:+.3g} a second: "
+              "{} are left (between {} and {})",
+              time_of(leak.t_ns), series.source, leak.metric, leak.usual, leak.now, leak.limit,
+              leak.exhaustion.rate, proto::time_left(leak.exhaustion.seconds_left),
+              proto::time_left(leak.exhaustion.soonest), proto::time_left(leak.exhaustion.latest)));
+          out.found.push_back({{"server", series.source},
+                               {"t_ns", leak.t_ns},
+                               {"metric", leak.metric},
+                               {"excess", leak.excess},
+                               {"usual", leak.usual},
+                               {"now", leak.now},
+                               {"limit", leak.limit},
+                               {"rate", leak.exhaustion.rate},
+                               {"seconds_left", leak.exhaustion.seconds_left},
+                               {"soonest", leak.exhaustion.soonest}});
+        }
+        return {};
+      });
+}
+
 /// Needs no healthy trace: what it is asked about is the whole of `now`.
 Findings by_limits(const Trace&, const Trace& now) {
   Findings out;
@@ -208,11 +239,25 @@ struct Method {
   bool needs_no_healthy_time = false, reads_logs = false;
 };
 constexpr Method kMethods[] = {
-    {"orion", of_traces<by_orion>},          {"orion-text", of_traces<by_orion_text>},
-    {"augury", of_traces<by_augury<false>>}, {"augury-ahead", of_traces<by_augury<true>>},
-    {"limits", of_traces<by_limits>, true},  {"rams", by_rams},
-    {"rams-text", by_rams_text, true},       {"blacksheep", by_blacksheep, false, true},
+    {"orion", of_traces<by_orion>},
+    {"orion-text", of_traces<by_orion_text>},
+    {"augury", of_traces<by_augury<false>>},
+    {"augury-ahead", of_traces<by_augury<true>>},
+    {"leaks", of_traces<by_leaks>},
+    {"limits", of_traces<by_limits>, true},
+    {"rams", by_rams},
+    {"rams-text", by_rams_text, true},
+    {"blacksheep", by_blacksheep, false, true},
 };
+
+constexpr const char* kNothingUnlike = "nothing is unlike the healthy time";
+
+Report report_of(Findings found, const char* otherwise) {
+  if (found.lines.empty()) found.lines.emplace_back(otherwise);
+  return {.odd = found.odd,
+          .lines = std::move(found.lines),
+          .json = found.found.dump(-1, ' ', false, Document::error_handler_t::replace)};
+}
 
 const Method* find(std::string_view name) {
   const auto* known = std::ranges::find(kMethods, name, &Method::name);
@@ -228,11 +273,11 @@ Result<Report> judge(std::string_view name, const Recordings& recordings) {
                   fmt::format("there is no method '{}'; there are {}", name, fmt::join(methods(), ", ")));
   auto found = method->judge(recordings);
   if (!found) return found.error();
-  if (found->lines.empty())
-    found->lines.emplace_back(name == "limits" ? "nothing runs out" : "nothing is unlike the healthy time");
-  return Report{.odd = found->odd,
-                .lines = std::move(found->lines),
-                .json = found->found.dump(-1, ' ', false, Document::error_handler_t::replace)};
+  return report_of(std::move(*found), name == "limits" ? "nothing runs out" : kNothingUnlike);
+}
+
+Report report_of(const orion::Localisation& found) {
+  return report_of(findings_of(found), kNothingUnlike);
 }
 
 bool needs_no_healthy_time(std::string_view name) {

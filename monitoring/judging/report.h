@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "monitoring/metrics/orion/orion.h"
 #include "monitoring/metrics/trace/trace.h"
 
 namespace kintsugi::judging {
@@ -29,6 +30,8 @@ inline Result<Report> judge(std::string_view method, const metric_trace::Trace& 
                             const metric_trace::Trace& now) {
   return judge(method, Recordings{.healthy = healthy, .now = now, .healthy_logs = {}, .logs = {}});
 }
+/// The same of what ORION found already.
+Report report_of(const orion::Localisation& found);
 /// The method asks nothing of a healthy time.
 bool needs_no_healthy_time(std::string_view method);
 /// The method reads activity logs.

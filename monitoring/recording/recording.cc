@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -13,8 +14,28 @@
 
 namespace kintsugi::recording {
 
+namespace {
+
+/// Which process each source was in the last row on disk, by name. What ended long ago is no past of anybody, so only the
+/// last file is read.
+std::map<std::string, uint64_t> last_processes(const std::string& directory) {
+  std::map<std::string, uint64_t> out;
+  const auto note = [&](const metric_trace::Trace& part) {
+    for (const metric_trace::Source& source : part.header.sources)
+      out[source.name] = source.process;
+    for (const metric_trace::Row& row : part.rows)
+      for (const metric_trace::Restart& restart : row.restarts)
+        out[part.header.sources[restart.source].name] = restart.process;
+  };
+  (void)metric_trace::for_each_part(  // nothing is there at the first start
+      directory, std::numeric_limits<int64_t>::max(), note);
+  return out;
+}
+
+}  // namespace
+
 Recording::Recording(const runtime::Runtime& runtime, RecordingOptions options)
-    : runtime_(runtime), options_(std::move(options)) {}
+    : runtime_(runtime), options_(std::move(options)), processes_(last_processes(options_.keep.directory)) {}
 
 void Recording::set_targets(const std::vector<Target>& targets) {
   std::set<std::string_view> names;
@@ -99,7 +120,24 @@ Status Recording::keep(metric_trace::Row row) {
   row.values.assign(header_.metrics.size(), metric_trace::kMissing);
   for (const auto& [name, daemon] : daemons_)
     daemon->fill(row);
-  return keeper_->append(row);
+  row.restarts = restarts();
+  KINTSUGI_TRY(keeper_->append(row));
+  for (const metric_trace::Restart& restart : row.restarts)
+    processes_[header_.sources[restart.source].name] = restart.process;
+  return {};
+}
+
+std::vector<metric_trace::Restart> Recording::restarts() const {
+  std::vector<metric_trace::Restart> out;
+  for (uint32_t i = 0; i < header_.sources.size(); ++i) {
+    const auto daemon = daemons_.find(header_.sources[i].name);
+    if (daemon == daemons_.end()) continue;
+    const Target& now = daemon->second->target();
+    const auto before = processes_.find(now.name);
+    if (before == processes_.end() || before->second != now.process)
+      out.push_back({.source = i, .build_id = now.build_id, .process = now.process});
+  }
+  return out;
 }
 
 void Recording::stop(const Status& why) {

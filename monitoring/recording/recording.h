@@ -37,6 +37,7 @@ class Recording {
   /// once.
   static constexpr Duration kColumnsEvery = std::chrono::seconds(10);
 
+  /// Goes on after the rows that are there: who is still the same process has no restart.
   Recording(const runtime::Runtime& runtime, RecordingOptions options);
 
   /// What is sampled from the next tick on, by name. Of two with one name the second is left out.
@@ -52,12 +53,15 @@ class Recording {
   asio::awaitable<void> sample();
   bool wants_columns() const;
   Status keep(metric_trace::Row row);
+  std::vector<metric_trace::Restart> restarts() const;
   Status place_columns();
   void stop(const Status& why);
 
   runtime::Runtime runtime_;
   const RecordingOptions options_;
   std::map<std::string, std::unique_ptr<SampledDaemon>> daemons_;  ///< key: name of the daemon
+  /// Key: name of a daemon; which process it was in the last row that was kept.
+  std::map<std::string, uint64_t> processes_;
   bool daemons_changed_ = false;                  ///< one has come since the columns were made
   metric_trace::Header header_;                   ///< the columns as they are
   std::unique_ptr<metric_trace::Keeper> keeper_;  ///< none: nothing was kept yet, or the disk failed

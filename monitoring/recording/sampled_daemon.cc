@@ -44,7 +44,6 @@ void SampledDaemon::change(Target target) {
     page_again_ = {};
     if (target.page) page_ = std::make_unique<Page>(runtime_, *target.page, target.pid);
   }
-  restarted_ = restarted_ || other;
   target_ = std::move(target);
 }
 
@@ -118,7 +117,7 @@ void SampledDaemon::describe(metric_trace::Header& header) {
     return;
   const auto source = static_cast<uint32_t>(header.sources.size());
   source_ = source;
-  header.sources.push_back({.name = target_.name, .build_id = target_.build_id});
+  header.sources.push_back({.name = target_.name, .build_id = target_.build_id, .process = target_.process});
   process_columns_ = of_process.size();
   for (const sampling::Metric& metric : of_process)
     header.metrics.push_back({.name = std::string(metric.name),
@@ -141,8 +140,6 @@ void SampledDaemon::describe(metric_trace::Header& header) {
 
 void SampledDaemon::fill(metric_trace::Row& row) {
   if (!source_) return;
-  if (std::exchange(restarted_, false))
-    row.restarts.push_back({.source = *source_, .build_id = target_.build_id});
   if (std::exchange(process_answered_, false) && process_columns_ > 0)
     std::ranges::copy(process_row_, row.values.begin() + static_cast<ptrdiff_t>(first_));
   if (!std::exchange(page_answered_, false)) return;

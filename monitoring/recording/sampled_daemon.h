@@ -80,7 +80,6 @@ class SampledDaemon {
   bool process_answered_ = false, page_answered_ = false;
   std::unique_ptr<Page> page_;
   TimePoint page_again_{};
-  bool restarted_ = true;
   bool has_more_ = true;
 
   // The layout of rows.

@@ -23,11 +23,13 @@ from throughput import run_measured
 
 
 class Cluster:
-    def __init__(self, binaries, directory):
+    def __init__(self, binaries, directory, servers=10, policy="rs-6-3-1024k"):
+        self.servers = servers
+        self.data_chunks, self.parity_chunks = (int(number) for number in policy.split("-")[1:3])
         self.kintsugi = str(pathlib.Path(binaries) / "kintsugi")
         self.directory = pathlib.Path(directory)
-        subprocess.run([self.kintsugi, "cluster", "start", "--dir", self.directory, "--chunkservers", "10",
-                        "--policy", "rs-6-3-1024k", "--repair-delay", "3600"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([self.kintsugi, "cluster", "start", "--dir", self.directory, "--chunkservers", str(servers),
+                        "--policy", policy, "--repair-delay", "3600"], check=True, stdout=subprocess.DEVNULL)
         lines = subprocess.run(["sh", "-c", f". {self.directory}/env; echo $KINTSUGI_META; echo $KINTSUGI_SECRET_FILE"],
                                check=True, capture_output=True, text=True).stdout.split()
         self.environment = dict(os.environ, KINTSUGI_META=lines[0], KINTSUGI_SECRET_FILE=lines[1])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What sampling metrics costs: the same operations of one cluster with the monitor's sampler and without it, in turns.
+"""What sampling metrics, or the activity log, costs: the same operations of one cluster with it and without it, in turns.
 
     scripts/build.sh release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-repair-manager kintsugi-monitor
-    scripts/lab/sampler_overhead.py build/release/bin [--pairs 10] [--mib 256] [--interval 100ms] [--dir /dev/shm] [--out FILE]
+    scripts/lab/sampler_overhead.py build/release/bin [--pairs 10] [--mib 256] [--interval 100ms] [--dir /dev/shm] [--out FILE] [--activity]
 
-The cluster has ten chunkservers, a metaserver, a repair manager and a monitor on one machine. A pair is put, get and repair with `metrics.record` off and
+With `--activity` the log of all daemons is turned on and off instead, for which all of them are started anew. The cluster has ten chunkservers, a metaserver, a repair manager and a monitor on one machine. A pair is put, get and repair with `metrics.record` off and
 with it on, right after each other; pairs go ABBA. The monitor is started anew between them. Printed are, for each operation, the medians of time and of the
 pairs' ratios (sampled / not sampled: above 1, it costs) with the interval in which that lies with 95 % (of order statistics). Run it alone on the machine.
 """
@@ -43,6 +43,18 @@ def set_sampler(cluster, interval):
     time.sleep(WARM_SECONDS)
 
 
+def set_activity(cluster, on):
+    """Starts all daemons anew, with their activity logs or without."""
+    for config in (cluster.directory / "etc").glob("*.toml"):
+        if config.name == "monitor.toml":  # it writes none
+            continue
+        kept = config.read_text().replace("activity_log = false\n", "")
+        config.write_text(kept if on else "activity_log = false\n" + kept)
+    subprocess.run([cluster.kintsugi, "cluster", "stop", "--dir", cluster.directory], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([cluster.kintsugi, "cluster", "start", "--dir", cluster.directory], check=True, stdout=subprocess.DEVNULL)
+    time.sleep(WARM_SECONDS)
+
+
 def sampler_state(cluster):
     """Rows, missed rows, and processor seconds of the sampler's thread since the monitor began."""
     address = json.loads((cluster.directory / "cluster.json").read_text())["monitor_http"]
@@ -59,9 +71,11 @@ def main():
     parser.add_argument("--mib", type=int, default=256)
     parser.add_argument("--interval", default="100ms")
     parser.add_argument("--dir", default="/dev/shm", help="where the cluster and files are (default: memory)")
+    parser.add_argument("--activity", action="store_true", help="the activity log instead of the sampler")
     parser.add_argument("--out", help="write the results here as JSON")
     arguments = parser.parse_args()
 
+    load = os.getloadavg()
     rows = {name: [] for name in OPERATIONS}
     sampled = []
     with tempfile.TemporaryDirectory(prefix="kintsugi-sampler-", dir=arguments.dir) as name:
@@ -77,7 +91,11 @@ def main():
             for pair in range(arguments.pairs):
                 both = [None, None]
                 for side in order_of(pair):
-                    set_sampler(cluster, arguments.interval if side else "")
+                    if arguments.activity:
+                        set_activity(cluster, bool(side))
+                        transfers(cluster, source, scratch, f"{pair}-{side}-warm")
+                    else:
+                        set_sampler(cluster, arguments.interval if side else "")
                     before, began = sampler_state(cluster), time.monotonic()
                     both[side] = transfers(cluster, source, scratch, f"{pair}-{side}")
                     if side:
@@ -89,7 +107,8 @@ def main():
                 print(f"pair {pair + 1} of {arguments.pairs}: put {both[1]['put'] / both[0]['put']:.3f}", file=sys.stderr, flush=True)
         finally:
             cluster.stop()
-    document = {"interval": arguments.interval, "sampler": sampled, **report(rows, ("without", "sampled"))}
+    document = {"interval": arguments.interval, "sampler": sampled, "load": load, **report(rows, ("without", "logged" if arguments.activity else "sampled"))}
+    print(f"load of the machine before it began, over one and five minutes: {load[0]:.2f}, {load[1]:.2f}")
     share = statistics.median(one["share"] for one in sampled)
     print(f"the sampler's thread under load: {100 * share:.2f} % of a processor, {sampled[0]['columns']:.0f} columns, "
           f"{sum(one['rows'] for one in sampled):.0f} rows, {sum(one['missed'] for one in sampled):.0f} missed")

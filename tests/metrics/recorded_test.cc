@@ -1,5 +1,7 @@
-// What the detectors say of a recorded leak of memory (scripts/lab/metrics/record.py, seed 12001, run 1, chunkserver-1), so
-// that a change which blinds one on real data is seen without a cluster.
+// What the detectors say of recorded clusters (scripts/lab/metrics/record.py), so that a change which blinds one on real data,
+// or makes it accuse the healthy, is seen without a cluster. `memory_leak`, `healthy` and `healthy_half_hour`: seed 12001, run
+// 1, chunkserver-1. The others: seed 14001, a row a second (scripts/lab/metrics/cut.py). `healthy_restarted`, `socket_leak` (run
+// 1) and `half_load` (run 0): chunkserver-2; `healthy_servers`: three servers and their activity logs.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -9,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "monitoring/judging/report.h"
+#include "monitoring/metrics/blacksheep/profile.h"
+#include "monitoring/metrics/trace/coarser.h"
 #include "monitoring/metrics/trace/files.h"
 
 namespace kintsugi::judging {
@@ -33,8 +37,8 @@ Trace recorded(const std::string& name) {
   return trace ? std::move(*trace) : Trace();
 }
 
-Json judged(std::string_view method, const std::string& healthy) {
-  const auto report = judge(method, recorded(healthy), recorded("memory_leak"));
+Json judged(std::string_view method, const std::string& healthy, const std::string& now = "memory_leak") {
+  const auto report = judge(method, recorded(healthy), recorded(now));
   EXPECT_TRUE(report) << report.error();
   return report ? Json::parse(report->json) : Json::array();
 }
@@ -67,6 +71,71 @@ TEST(Recorded, RamsSaysThatPageFaultsLeftTheLineOfTheServersOwnWork) {
 
 TEST(Recorded, TheTextsRamsDoesNotSeeIt) {
   EXPECT_EQ(judged("rams-text", "healthy")[0]["state"], "healthy");
+}
+
+constexpr int64_t kSocketsBegan = 1'795'837'762'038'696'800, kSocketsEnded = 1'795'838'036'906'034'000;
+
+TEST(Recorded, SocketsThatAreNeverClosedAreForetoldInTheFirstHalfOfTheirTime) {
+  const Json found = judged("leaks", "healthy_restarted", "socket_leak");
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0]["metric"], "fds") << found;
+  EXPECT_GT(found[0]["t_ns"].get<int64_t>(), kSocketsBegan);
+  EXPECT_LT(found[0]["t_ns"].get<int64_t>(), (kSocketsBegan + kSocketsEnded) / 2);
+  EXPECT_GT(found[0]["rate"], 0.2) << "descriptors a second";
+}
+
+TEST(Recorded, OrionNamesTheDescriptorsThatAreNeverClosed) {
+  const Json found = judged("orion", "healthy_restarted", "socket_leak");
+  ASSERT_EQ(found.size(), 1U) << found;
+  std::set<std::string> named;
+  for (const Json& metric : found[0]["metrics"]) {
+    named.insert(metric["name"]);
+    named.insert(metric["aliases"].begin(), metric["aliases"].end());
+  }
+  EXPECT_TRUE(named.contains("fds") || named.contains("sockets_inuse")) << found;
+}
+
+TEST(Recorded, HalfOfTheLoadEndsNoResource) {
+  EXPECT_TRUE(judged("leaks", "healthy_restarted", "half_load").empty());
+}
+
+TEST(Recorded, AServerThatWasRestartedHasNoAlarm) {
+  Trace healthy = recorded("healthy_restarted");
+  const Trace later = split(healthy, 400);  // it was restarted before and after that
+  const auto report = judge("leaks", healthy, later);
+  ASSERT_TRUE(report) << report.error();
+  EXPECT_FALSE(report->odd) << report->json;
+}
+
+/// The activity log of a server of `healthy_servers`.
+blacksheep::States states_of(const std::string& server) {
+  std::string name = (std::filesystem::temp_directory_path() / "states.XXXXXX").string();
+  EXPECT_NE(::mkdtemp(name.data()), nullptr);
+  const std::string unpack =
+      fmt::format("gzip -dc {}/tests/monitoring/data/healthy_servers.logs/{}.activity.log.gz > {}/log",
+                  KINTSUGI_SOURCE, server, name);
+  EXPECT_EQ(std::system(unpack.c_str()), 0) << unpack;
+  auto states = blacksheep::read_states(name + "/log", std::chrono::seconds(1));
+  std::filesystem::remove_all(name);
+  EXPECT_TRUE(states) << states.error();
+  return states ? std::move(*states) : blacksheep::States();
+}
+
+TEST(Recorded, BlackSheepFindsThatTheDiskIsReadWhenTheLogTellsOfReads) {
+  const Trace trace = recorded("healthy_servers");
+  std::vector<blacksheep::Run> runs;
+  for (uint32_t i = 0; i < trace.header.sources.size(); ++i) {
+    const auto states = states_of(trace.header.sources[i].name);
+    for (const auto& part :
+         metric_trace::stretches(metric_trace::series_of(trace, i), std::chrono::seconds(120)))
+      if (auto run = blacksheep::run_of(part, states)) runs.push_back(std::move(*run));
+  }
+  const auto profile = blacksheep::learn("chunkserver", runs);
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  bool reads = false;
+  for (const blacksheep::Pair& pair : profile->pairs)
+    reads = reads || (pair.metric == "read_bytes" && pair.state == "chunkserver.read_chunk");
+  EXPECT_TRUE(reads) << profile->pairs.size() << " pairs";
 }
 
 }  // namespace

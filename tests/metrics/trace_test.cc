@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "common/base/crc32c.h"
 #include "monitoring/metrics/trace/codec.h"
 #include "monitoring/metrics/trace/csv.h"
 #include "monitoring/metrics/trace/files.h"
@@ -19,7 +20,8 @@ namespace fs = std::filesystem;
 
 Trace small_trace() {
   Trace trace;
-  trace.header.sources = {{"chunkserver-1", "build a"}, {"metaserver", "build \"b\", new"}};
+  trace.header.sources = {{"chunkserver-1", "build a", 0x1234567890abcdef},
+                          {"metaserver", "build \"b\", new"}};
   trace.header.metrics = {{"num_fds", Kind::kGauge, 0, 256},
                           {"calls{call=\"read, all\"}", Kind::kCounter, 0, kMissing},
                           {"rss", Kind::kGauge, 1, kMissing}};
@@ -63,6 +65,47 @@ TEST(TraceFile, ComesBackAsItWasWritten) {
   const auto back = decode(bytes_of(small_trace()));
   ASSERT_TRUE(back) << back.error();
   expect_same(*back, small_trace());
+}
+
+/// Bytes of a file as older monitors wrote it.
+class OldFile {
+ public:
+  OldFile& number(auto value) {
+    payload_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  OldFile& text(const std::string& text) {
+    number(static_cast<uint16_t>(text.size()));
+    payload_ += text;
+    return *this;
+  }
+  /// What was given since the last one is a record.
+  OldFile& record() {
+    const std::string payload = std::exchange(payload_, {});
+    number(static_cast<uint32_t>(payload.size()));
+    number(crc32c(std::as_bytes(std::span(payload.data(), payload.size()))));
+    bytes += std::exchange(payload_, {}) + payload;
+    return *this;
+  }
+  std::string bytes = std::string("KSGTRACE\1\0\0\0", 12);
+
+ private:
+  std::string payload_;
+};
+
+TEST(TraceFile, OfTheFirstVersionComesBackWithoutProcesses) {
+  OldFile file;
+  file.number(int64_t{kSecond}).text("lab").text("").number(uint32_t{1}).text("metaserver").text("b1");
+  file.number(uint32_t{1}).text("rss").number(uint8_t{1}).number(uint32_t{0}).number(kMissing);
+  file.number(uint32_t{0}).record();
+  file.number(int64_t{7}).number(57.0).number(uint32_t{0}).number(uint32_t{1});
+  file.number(uint32_t{0}).text("b2").record();
+  const auto trace = decode(file.bytes);
+  ASSERT_TRUE(trace) << trace.error();
+  EXPECT_EQ(trace->header.sources[0], (Source{.name = "metaserver", .build_id = "b1"}));
+  ASSERT_EQ(trace->rows.size(), 1u);
+  EXPECT_EQ(trace->rows[0].values, std::vector<double>{57});
+  EXPECT_EQ(trace->rows[0].restarts, (std::vector<Restart>{{.source = 0, .build_id = "b2"}}));
 }
 
 TEST(TraceFile, ATableComesBackAsItWasWritten) {
@@ -167,6 +210,24 @@ TEST(TraceKeeper, GivesUpTheOldestBeyondItsTimeAndGoesOnAfterARestart) {
   EXPECT_EQ(back->rows.back().t_ns, row.t_ns);
   EXPECT_GT(back->rows.front().t_ns, row.t_ns - 26 * kSecond);
   EXPECT_LT(back->rows.front().t_ns, row.t_ns - 22 * kSecond);
+}
+
+TEST(TraceKeeper, AFileThatBeginsAfterARestartNamesTheProcessThatIsThere) {
+  const Folder folder;
+  const Trace trace = small_trace();
+  auto keeper =
+      Keeper::open({.directory = folder / "t", .most_time = std::chrono::seconds(24)}, trace.header);
+  ASSERT_TRUE(keeper) << keeper.error();
+  Row row = trace.rows[0];
+  row.restarts = {{.source = 1, .build_id = "new", .process = 8}};
+  ASSERT_TRUE((*keeper)->append(row).ok());
+  row.t_ns += 2 * kSecond;
+  row.restarts = {};
+  ASSERT_TRUE((*keeper)->append(row).ok());
+  const auto header = latest_header(folder / "t");
+  ASSERT_TRUE(header) << header.error();
+  EXPECT_EQ(header->sources[1], (Source{.name = "metaserver", .build_id = "new", .process = 8}));
+  EXPECT_TRUE(read_trace(folder / "t")->rows[1].restarts.empty());
 }
 
 TEST(TraceKeeper, AClockThatJumpsAheadDoesNotTakeTheRecordingWithIt) {

@@ -86,13 +86,13 @@ TEST_F(MetricsHistory, HasEveryDaemonAndGoesOnAcrossDeathsWithANewSegment) {
       },
       seconds(30)));
 
-  const auto restarts = [&] {
-    return api("?since=3600&server=chunkserver-2&names=rss").at("restarts").size();
+  const auto restarts = [&](const std::string& server) {
+    return api("?since=3600&server=" + server + "&names=rss").at("restarts").size();
   };
-  const size_t before = restarts();
+  const size_t before = restarts("chunkserver-2"), of_another = restarts("chunkserver-1");
   kill9("chunkserver-2");
   restart_missing();
-  EXPECT_TRUE(eventually([&] { return restarts() == before + 1; }, seconds(60)));
+  EXPECT_TRUE(eventually([&] { return restarts("chunkserver-2") == before + 1; }, seconds(60)));
   const pid_t pid = pid_of("chunkserver-2");
   EXPECT_TRUE(eventually(
       [&] { return pid_of("chunkserver-2") == pid && points("chunkserver-2", "rss") >= 6; }, seconds(60)));
@@ -102,6 +102,7 @@ TEST_F(MetricsHistory, HasEveryDaemonAndGoesOnAcrossDeathsWithANewSegment) {
   restart_missing();
   EXPECT_TRUE(eventually([&] { return points("chunkserver-1", "rss") >= had + 3; }, seconds(60)))
       << "the history from before the monitor died is there, and it grows";
+  EXPECT_EQ(restarts("chunkserver-1"), of_another) << "the monitor has restarted, and no chunkserver";
 
   const Outcome list = metrics({});
   EXPECT_EQ(list.exit_code, 0) << list.err;

@@ -189,6 +189,54 @@ TEST_F(Recorded, AnotherProcessOfTheNameBeginsASegmentAndTheRowsBetweenAreMissin
   EXPECT_TRUE(trace.rows[4].restarts.empty());
 }
 
+/// The names of the sources that have restarted in a row.
+std::vector<std::string> restarted(const Trace& trace, size_t row) {
+  std::vector<std::string> names;
+  for (const metric_trace::Restart& restart : trace.rows.at(row).restarts)
+    names.push_back(trace.header.sources.at(restart.source).name);
+  return names;
+}
+
+TEST_F(Recorded, AMonitorThatBeginsAnewGoesOnWithTheProcessesThatItKnew) {
+  FakeDaemon one, two;
+  const Target stays = one.target("chunkserver-1");
+  Target changes = two.target("chunkserver-2");
+  {
+    Recording first(loop_.runtime(), options());
+    first.set_targets({stays, changes});
+    tick(first, 2);
+    changes.process = 2;
+    first.set_targets({stays, changes});
+    tick(first, 2);
+  }
+  Recording second(loop_.runtime(), options());
+  second.set_targets({changes});  // it hears of one after the other
+  tick(second);
+  second.set_targets({stays, changes});
+  tick(second);
+  changes.process = 3;
+  second.set_targets({stays, changes});
+  tick(second);
+  const Trace trace = this->trace();
+  ASSERT_EQ(trace.rows.size(), 7u);
+  EXPECT_THAT(restarted(trace, 0), testing::ElementsAre("chunkserver-1", "chunkserver-2"));
+  EXPECT_THAT(restarted(trace, 2), testing::ElementsAre("chunkserver-2"));
+  for (const size_t row : {1, 3, 4, 5})
+    EXPECT_TRUE(restarted(trace, row).empty()) << row;
+  EXPECT_THAT(restarted(trace, 6), testing::ElementsAre("chunkserver-2"));
+}
+
+TEST_F(Recorded, WhoWasOutOfSightForAWhileIsTheSameProcess) {
+  FakeDaemon one, two;
+  Recording recording(loop_.runtime(), options());
+  for (const bool both : {true, false, true}) {
+    recording.set_targets(both ? std::vector{one.target("a"), two.target("b")}
+                               : std::vector{one.target("a")});
+    tick(recording);
+  }
+  EXPECT_TRUE(trace().rows.at(2).restarts.empty());
+}
+
 TEST_F(Recorded, ADaemonThatDoesNotAnswerHoldsNobodyUp) {
   FakeDaemon well, hung;
   hung.hangs = true;

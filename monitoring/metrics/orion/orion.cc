@@ -139,8 +139,6 @@ double score_of(const Finding& finding, const std::string& metric) {
   return found == finding.metrics.end() ? 0 : found->score;
 }
 
-}  // namespace
-
 void compare_with_peers(std::vector<Finding>& findings) {
   const std::vector<Finding> alone = findings;
   for (size_t i = 0; i < findings.size(); ++i) {
@@ -161,6 +159,19 @@ void compare_with_peers(std::vector<Finding>& findings) {
     }
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
   }
+}
+
+}  // namespace
+
+Localisation compared_with_peers(std::vector<Finding> findings) {
+  Localisation out;
+  compare_with_peers(findings);
+  for (Finding& finding : findings)
+    (finding.excess > 1 ? out.odd : out.healthy).push_back(std::move(finding));
+  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess > b.excess; };
+  std::ranges::stable_sort(out.odd, most_excessive);
+  std::ranges::stable_sort(out.healthy, most_excessive);
+  return out;
 }
 
 Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t processes) {
@@ -211,28 +222,24 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
 }
 
 Localisation localise(const metric_trace::Trace& healthy, const metric_trace::Trace& now) {
-  Localisation out;
+  std::vector<NotJudged> not_judged;
   std::vector<Finding> findings;
   for (uint32_t i = 0; i < now.header.sources.size(); ++i) {
     const std::string& name = now.header.sources[i].name;
     const auto before = metric_trace::find_source(healthy.header, name);
     if (!before) {
-      out.not_judged.push_back({name, "not enough data because it is not in the healthy trace"});
+      not_judged.push_back({name, "not enough data because it is not in the healthy trace"});
       continue;
     }
     Result<Finding> finding = compare(metric_trace::series_of(healthy, *before),
                                       metric_trace::series_of(now, i), now.header.sources.size());
     if (!finding)
-      out.not_judged.push_back({name, finding.error().message()});
+      not_judged.push_back({name, finding.error().message()});
     else
       findings.push_back(std::move(*finding));
   }
-  compare_with_peers(findings);
-  for (Finding& finding : findings)
-    (finding.excess > 1 ? out.odd : out.healthy).push_back(std::move(finding));
-  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess > b.excess; };
-  std::ranges::stable_sort(out.odd, most_excessive);
-  std::ranges::stable_sort(out.healthy, most_excessive);
+  Localisation out = compared_with_peers(std::move(findings));
+  out.not_judged = std::move(not_judged);
   return out;
 }
 

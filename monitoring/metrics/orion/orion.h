@@ -73,7 +73,7 @@ inline constexpr size_t kShortestWindow = 20;
 Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now,
                         size_t processes = 1);
 /// Sets what the others show at the same time against each finding: its excess, and the scores of its metrics; then keeps
-/// kNamed metrics.
-void compare_with_peers(std::vector<Finding>& findings);
+/// kNamed metrics, and tells who is reported.
+Localisation compared_with_peers(std::vector<Finding> findings);
 
 }  // namespace kintsugi::orion

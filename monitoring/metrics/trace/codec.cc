@@ -14,7 +14,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are in memory");
 
 constexpr std::string_view kMagic = "KSGTRACE";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kWithoutProcesses = 1;  ///< an older version
 constexpr size_t kRecordHead = 8;
 
 uint32_t crc_of(std::string_view payload) {
@@ -87,7 +88,7 @@ class Input {
   bool ok_ = true;
 };
 
-std::optional<Header> header_of(std::string_view payload) {
+std::optional<Header> header_of(std::string_view payload, uint32_t version) {
   Input in(payload);
   Header header;
   header.period = std::chrono::nanoseconds(in.number<int64_t>());
@@ -97,6 +98,7 @@ std::optional<Header> header_of(std::string_view payload) {
   for (Source& source : header.sources) {
     source.name = in.text();
     source.build_id = in.text();
+    if (version > kWithoutProcesses) source.process = in.number<uint64_t>();
   }
   header.metrics.resize(in.count(15));
   for (Metric& metric : header.metrics) {
@@ -114,7 +116,7 @@ std::optional<Header> header_of(std::string_view payload) {
   return header;
 }
 
-std::optional<Row> row_of(std::string_view payload, size_t metrics) {
+std::optional<Row> row_of(std::string_view payload, size_t metrics, uint32_t version) {
   Input in(payload);
   Row row;
   row.t_ns = in.number<int64_t>();
@@ -130,6 +132,7 @@ std::optional<Row> row_of(std::string_view payload, size_t metrics) {
   for (Restart& restart : row.restarts) {
     restart.source = in.number<uint32_t>();
     restart.build_id = in.text();
+    if (version > kWithoutProcesses) restart.process = in.number<uint64_t>();
   }
   if (!in.whole()) return std::nullopt;
   return row;
@@ -164,11 +167,11 @@ class Records {
   size_t at_;
 };
 
-Result<Header> read_header(Records& records) {
+Result<Header> read_header(Records& records, uint32_t version) {
   if (!records.more() || records.torn()) return corrupt("the trace is cut off in its header");
   const auto payload = records.next();
   if (!payload) return corrupt("the header of the trace does not match its checksum");
-  const auto header = header_of(*payload);
+  const auto header = header_of(*payload, version);
   if (!header) return corrupt("the header of the trace has no valid form");
   if (const Status status = check(*header); !status.ok())
     return corrupt("the header of the trace is not valid: " + status.message());
@@ -186,6 +189,7 @@ std::string encode(const Header& header) {
   for (const Source& source : header.sources) {
     out.text(source.name);
     out.text(source.build_id);
+    out.number(source.process);
   }
   out.count(header.metrics.size());
   for (const Metric& metric : header.metrics) {
@@ -218,6 +222,7 @@ std::string encode(const Row& row) {
   for (const Restart& restart : row.restarts) {
     out.number(restart.source);
     out.text(restart.build_id);
+    out.number(restart.process);
   }
   return out.record();
 }
@@ -228,10 +233,11 @@ Result<Trace> decode(std::string_view bytes, Torn torn) {
   uint32_t version = 0;
   if (bytes.size() >= kMagic.size() + sizeof version)
     std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
-  if (version != kVersion)
-    return corrupt(fmt::format("version {} of trace files is not known, only {}", version, kVersion));
+  if (version != kVersion && version != kWithoutProcesses)
+    return corrupt(fmt::format("version {} of trace files is not known, only {} and {}", version,
+                               kWithoutProcesses, kVersion));
   Records records(bytes);
-  KINTSUGI_ASSIGN(Header header, read_header(records));
+  KINTSUGI_ASSIGN(Header header, read_header(records, version));
   Trace trace{.header = std::move(header), .rows = {}};
   while (records.more()) {
     const size_t number = trace.rows.size() + 1, at = records.at();
@@ -241,7 +247,7 @@ Result<Trace> decode(std::string_view bytes, Torn torn) {
     }
     const auto payload = records.next();
     if (!payload) return corrupt(fmt::format("row {}, at byte {}, does not match its checksum", number, at));
-    auto row = row_of(*payload, trace.header.metrics.size());
+    auto row = row_of(*payload, trace.header.metrics.size(), version);
     if (!row || !check(trace.header, *row).ok())
       return corrupt(fmt::format("row {}, at byte {}, has no valid form", number, at));
     trace.rows.push_back(std::move(*row));

@@ -104,9 +104,9 @@ bool parse_metric(const std::vector<std::string>& cells, Metric& metric) {
 /// A line that begins with "# ".
 bool parse_description(const std::vector<std::string>& cells, Header& header) {
   const std::string_view what = std::string_view(cells[0]).substr(2);
-  if (what == "source" && cells.size() == 3) {
-    header.sources.push_back({.name = cells[1], .build_id = cells[2]});
-    return true;
+  if (what == "source" && (cells.size() == 3 || cells.size() == 4)) {
+    Source& source = header.sources.emplace_back(Source{.name = cells[1], .build_id = cells[2]});
+    return cells.size() == 3 || parse(cells[3], source.process);
   }
   if (what == "metric") return parse_metric(cells, header.metrics.emplace_back());
   if (what == "region" && cells.size() == 3) {
@@ -147,7 +147,7 @@ std::string to_csv(const Trace& trace) {
   std::string out = fmt::format("{},1\n# period_ns,{}\n# host,{}\n# workload,{}\n", kFirst,
                                 header.period.count(), cell(header.host), cell(header.workload));
   for (const Source& source : header.sources)
-    out += fmt::format("# source,{},{}\n", cell(source.name), cell(source.build_id));
+    out += fmt::format("# source,{},{},{}\n", cell(source.name), cell(source.build_id), source.process);
   for (const Metric& metric : header.metrics)
     out += fmt::format("# metric,{},{},{},{}\n", metric.source, cell(metric.name),
                        metric.kind == Kind::kCounter ? "counter" : "gauge", number(metric.limit));

@@ -5,7 +5,7 @@
 /// # period_ns,1000000000
 /// # host,lab
 /// # workload,ramp
-/// # source,chunkserver-3,BUILD
+/// # source,chunkserver-3,BUILD,17       name, build, number of the process (0 or left out: not known)
 /// # metric,0,num_fds,gauge,256          number of the source, name, kind, limit (empty: none)
 /// # region,0,disk.read                  number of the source, name
 /// t_ns,chunkserver-3:num_fds,open,restarts

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -63,6 +66,16 @@ Result<std::vector<fs::path>> files_in(const std::string& directory) {
 
 Status nothing_in(const std::string& directory) {
   return Status(Code::kNotFound, fmt::format("{}: no files whose names end in {}", directory, kExtension));
+}
+
+/// Nanoseconds; `otherwise` if there is no text.
+Result<int64_t> parse_time(const std::string& text, int64_t otherwise) {
+  if (text.empty()) return otherwise;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || std::abs(seconds) > 9e9)
+    return Status(Code::kInvalidArgument, fmt::format("'{}' is no time: seconds since 1970 are one", text));
+  return static_cast<int64_t>(seconds * 1e9);
 }
 
 Result<Trace> read_directory(const std::string& directory) {
@@ -135,6 +148,18 @@ Result<Trace> read_trace(const std::string& path) {
   return fs::is_directory(path, error) ? read_directory(path) : read_file(path, Torn::kIsAnError);
 }
 
+Result<Trace> read_part(const std::string& name) {
+  const size_t at = name.rfind('@'), dots = name.find("..", at);
+  if (at == std::string::npos || dots == std::string::npos) return read_trace(name);
+  KINTSUGI_ASSIGN(const int64_t from,
+                  parse_time(name.substr(at + 1, dots - at - 1), std::numeric_limits<int64_t>::min()));
+  KINTSUGI_ASSIGN(const int64_t to,
+                  parse_time(name.substr(dots + 2), std::numeric_limits<int64_t>::max()));
+  auto trace = read_trace(name.substr(0, at));
+  if (trace) std::erase_if(trace->rows, [&](const Row& row) { return row.t_ns < from || row.t_ns >= to; });
+  return trace;
+}
+
 Status write_trace(const std::string& path, const Trace& trace) {
   KINTSUGI_TRY(check(trace.header));
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -168,7 +193,12 @@ Status Keeper::append(const Row& row) {
                                             options_.most_time.count() / static_cast<int64_t>(kFiles));
   if (full) file_.close();
   if (!file_.is_open()) KINTSUGI_TRY(begin_file(row.t_ns));
-  return write(encode(row));
+  KINTSUGI_TRY(write(encode(row)));
+  for (const Restart& restart : row.restarts) {
+    header_.sources[restart.source].build_id = restart.build_id;
+    header_.sources[restart.source].process = restart.process;
+  }
+  return {};
 }
 
 Status Keeper::change(Header header) {

@@ -19,6 +19,10 @@ namespace kintsugi::metric_trace {
 Result<Trace> read_trace(const std::string& path);
 inline constexpr uint64_t kMostReadBytes = uint64_t{4} << 30;
 
+/// The same of a part in time: `name` is PATH or PATH@FROM..TO, in seconds since 1970; one of them may be left out.
+/// kInvalidArgument: FROM or TO is no time; others: as read_trace().
+Result<Trace> read_part(const std::string& name);
+
 /// Gives `use` the files of a Keeper's directory one by one, the oldest first, so that no more than one is in memory;
 /// those that end before `since_ns` are left out as a whole. A file that is dropped or damaged meanwhile is passed over.
 /// kNotFound: there is no directory, or no file in it. kCancelled: `stop` says that nobody wants them any more. Another
@@ -50,7 +54,8 @@ class Keeper {
   /// Goes on after the files that are there. kInvalidArgument: the header; kIoError and others: the directory.
   static Result<std::unique_ptr<Keeper>> open(KeeperOptions options, Header header);
 
-  /// After an error nothing of the row counts, and the next row begins a new file.
+  /// After an error nothing of the row counts, and the next row begins a new file. What has restarted is another process
+  /// in the headers of later files, too.
   Status append(const Row& row);
   /// Rows have other metrics from now on: the next one begins a new file. kInvalidArgument: nothing is changed.
   Status change(Header header);

@@ -76,7 +76,7 @@ class Joiner {
       const std::optional<std::string>& before = builds_[sources[i]];
       const auto same = [&](const Restart& restart) { return restart.source == i; };
       if (before && *before != build && std::ranges::none_of(row.restarts, same))
-        row.restarts.push_back({.source = i, .build_id = build});
+        row.restarts.push_back({.source = i, .build_id = build, .process = header.sources[i].process});
       builds_[sources[i]] = build;
     }
   }

@@ -31,6 +31,7 @@ enum class Kind : uint8_t {
 struct Source {
   std::string name;      ///< for instance "chunkserver-3"
   std::string build_id;  ///< build id of the program, when the trace began
+  uint64_t process = 0;  ///< random number of the process, drawn at its start, when the trace began; 0: not known
 
   bool operator==(const Source&) const = default;
 };
@@ -69,6 +70,7 @@ struct OpenRegion {
 struct Restart {
   uint32_t source = 0;
   std::string build_id;
+  uint64_t process = 0;  ///< as in Source
 
   bool operator==(const Restart&) const = default;
 };

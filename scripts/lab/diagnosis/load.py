@@ -13,14 +13,14 @@ LIMIT = 90  # seconds that an operation may take: a fault may hold it up
 
 
 class Load:
-    def __init__(self, cluster, directory, seed, pace=1.0):
-        """`pace`: with 2, clients rest for twice as long between operations."""
+    def __init__(self, cluster, directory, seed, pace=1.0, size=14 << 20):
+        """`pace`: with 2, clients rest for twice as long between operations; `size`: bytes of a file that is put and got."""
         self.cluster, self.directory = cluster, pathlib.Path(directory)
         self.rng = random.Random(f"load {seed}")
         self.stopping = threading.Event()
         self.sharing = threading.Lock()  # of what is written on the mount until it is read
         self.done, self.failed, self.wrong = 0, 0, 0
-        (self.directory / "big").write_bytes(os.urandom(14 << 20))
+        (self.directory / "big").write_bytes(os.urandom(size))
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.mount = self.directory / "mnt"
         self.pace = pace
@@ -83,9 +83,9 @@ class Load:
         """A repair of a chunk that is there, or a read as if one of data were lost, which the servers decode by a tree."""
         stripe = json.loads(self.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]
         if self.rng.random() < 0.5:
-            self.run("bench", "degraded-read", "--chunk", f"{stripe}:{self.rng.randrange(6)}", "--runs", 1)
+            self.run("bench", "degraded-read", "--chunk", f"{stripe}:{self.rng.randrange(self.cluster.data_chunks)}", "--runs", 1)
         else:
-            self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
+            self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(self.cluster.data_chunks + self.cluster.parity_chunks)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
 
     def begin_to_read_shared(self):
         return subprocess.Popen([self.cluster.kintsugi, "cat", "/shared"], env=self.cluster.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

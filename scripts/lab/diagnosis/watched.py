@@ -21,8 +21,8 @@ from faults import BUFFERS  # noqa: E402
 from surroundings import CGROUP, leave_group  # noqa: E402
 
 NEW_NETWORK = 0x40000000
-SERVERS = 10
-
+# Every second is kept: other methods are judged on the same snapshots.
+SNAPSHOTS = 'snapshot_interval = "1s"\nsnapshot_bytes = "4GiB"\n'
 
 def enter_own_network():
     """This process and those it starts see no other network. REQUIRES: no threads yet."""
@@ -38,13 +38,12 @@ def free_port():
 
 
 class Watched(Cluster):
-    def __init__(self, binaries, directory, settings=""):
-        """`settings`: further ones of the monitor."""
-        super().__init__(binaries, directory)
+    def __init__(self, binaries, directory, settings="", snapshots=SNAPSHOTS, **shape):
+        """`settings`: further ones of the monitor; `shape`: servers and policy."""
+        super().__init__(binaries, directory, **shape)
         self.groups = {}
         config = self.directory / "etc" / "monitor.toml"
-        # Every second is kept: other methods are judged on the same snapshots.
-        config.write_text(config.read_text() + 'snapshot_interval = "1s"\nsnapshot_bytes = "4GiB"\n' + settings)
+        config.write_text(config.read_text() + snapshots + settings)
         self.restart("monitor")
         document = json.loads((self.directory / "cluster.json").read_text())
         self.addresses = {"metaserver": document["metaserver"]}
@@ -59,7 +58,7 @@ class Watched(Cluster):
             config = self.directory / "etc" / f"chunkserver-{number}.toml"
             config.write_text(f'buffer_memory = "{BUFFERS}"\n' + config.read_text())
         # Started from inside of its group, so that all its sockets belong there. The metaserver last: the others look for it again.
-        for name in [*(f"chunkserver-{number}" for number in range(1, SERVERS + 1)), "metaserver"]:
+        for name in [*(f"chunkserver-{number}" for number in range(1, self.servers + 1)), "metaserver"]:
             self.groups[name] = f"kintsugi-{os.getpid()}-{name}"
             self.restart(name)
         for line in (self.directory / "env").read_text().splitlines():

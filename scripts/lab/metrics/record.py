@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Records what metrics do in a cluster, healthy and with resources that leak; judge.py judges the detectors by it.
 
-    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--pace 2] [--cells] [--bin build/test/bin] [--dir DIRECTORY]
+    scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--pace 2] [--kinds sockets memory ...] [--small]
+                                  [--bin build/test/bin] [--dir DIRECTORY]
 
-A cluster of ten chunkservers and its monitor is used by clients whose pace rises and falls. First the healthy time is recorded, and some of it is kept for
-calibration; then one fault after the other: which, where, when and how fast is drawn by seed and number and written to runs.jsonl before the run begins.
-A fault lasts until its limit is reached or the run ends; then its server is restarted, so that nothing of it is left. Some runs have no fault, and half
-have another load than the healthy time. The detectors see the monitor's trace (copied to OUT/trace-N) and the activity logs (OUT/trace-N.logs). A later
-call goes on after the last run. It needs root (a network of its own) and a build with fault points. 250 ms stand for the text's 5 s: everything is 20 times
-as fast. `--cells`: every kind of fault once, and then again, in an order drawn by seed; else kinds are drawn. What else the machine did is noted beside each
-run: its load, and the share of processor time that a hypervisor took.
+A cluster and its monitor are used by clients whose pace rises and falls. First the healthy time is recorded, in which every chunkserver is restarted once,
+and some of which is kept for calibration; then one fault after the other: which, where, when and how fast is drawn by seed and number and written to
+truth.jsonl before the run begins. A fault lasts until its limit is reached or the run ends; then its server is restarted, so that nothing of it is left.
+Half of the runs have another load than the healthy time. The detectors see the monitor's trace (copied to OUT/trace-N) and the activity logs
+(OUT/trace-N.logs). A later call goes on after the last run. It needs root (a network of its own) and a build with fault points. 250 ms stand for the text's
+5 s: everything is 20 times as fast. Each of the kinds comes once before one comes again, in an order drawn by seed: none, shifted (another load) and restart
+have no fault. `--small`: five chunkservers and smaller files, of which several clusters fit on two processors. What else the machine did is noted beside
+each run: its load, and the share of processor time that a hypervisor took.
 """
 
 import argparse
@@ -33,7 +35,7 @@ from load import Load  # noqa: E402
 from surroundings import Crowded  # noqa: E402
 from watched import Watched, enter_own_network  # noqa: E402
 
-SERVERS, INTERVAL = 10, 0.25
+INTERVAL = 0.25
 POINTS = ["serve-stream", "disk-write"]  # every load passes them often at a chunkserver
 FEW, MANY = 60, 720  # samples from the beginning of a leak to its end, drawn log-uniformly
 MEMORY = 400 << 20  # bytes that a leak of memory takes until it counts as a failure
@@ -42,7 +44,12 @@ STEADY_FAULT = 90.0  # seconds of a fault that reaches no limit: a hog, a hang o
 MOST_CONNECTIONS = 150  # that a client which closes none of them may have
 DELAY = 1.0  # seconds that each message waits
 FEWEST_RATE = 0.2  # passes a second that are counted on, however few there were
-CELLS = ["sockets", "memory", "connections", "hog", "hang", "delay", "none", "shifted"]
+FEWEST_SOCKETS = 40  # that leak until the limit: fewer come and go in a healthy process
+HEALTHY = ["none", "shifted", "restart"]
+KINDS = ["sockets", "memory", "connections", "hog", "hang", "delay", *HEALTHY]
+LARGE = {"servers": 10, "policy": "rs-6-3-1024k"}
+SMALL = {"servers": 5, "policy": "rs-2-1-256k"}
+SIZES = {10: 14 << 20, 5: 4 << 20}  # bytes of a file, by the number of servers
 
 
 class Breathing:
@@ -69,20 +76,12 @@ class Breathing:
         self.thread.join()
 
 
-def kind_of(seed, number, rng, cells):
-    """With cells, each kind comes once in every so many runs; "shifted" has no fault and another load than the healthy time."""
-    drawn = rng.choice(["sockets", "sockets", "memory", "none"])
-    if not cells:
-        return drawn
-    turn, place = divmod(number, len(CELLS))
-    return random.Random(f"cells {seed} {turn}").sample(CELLS, len(CELLS))[place]
-
-
-def draw(seed, number, cells):
+def draw(seed, number, kinds, servers):
     rng = random.Random(f"{seed} {number}")
-    kind = kind_of(seed, number, rng, cells)
-    run = {"seed": seed, "number": number, "kind": "none" if kind == "shifted" else kind, "server": f"chunkserver-{rng.randrange(1, SERVERS + 1)}",
-           "point": rng.choice(POINTS), "before_s": round(rng.uniform(30, 45), 1),
+    turn, place = divmod(number, len(kinds))
+    kind = random.Random(f"kinds {seed} {turn}").sample(kinds, len(kinds))[place]
+    run = {"seed": seed, "number": number, "drawn": kind, "kind": "none" if kind in HEALTHY else kind, "server": f"chunkserver-{rng.randrange(1, servers + 1)}",
+           "servers": servers, "point": rng.choice(POINTS), "before_s": round(rng.uniform(30, 45), 1),
            "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
     if kind == "shifted":
         run["load"] = rng.choice([0.5, 2])
@@ -109,7 +108,7 @@ def passes_a_second(cluster, run):
 
 
 class Connections:
-    """A client that connects to a server and never closes what it has."""
+    """A client that connects to a server and never closes what it has. It has no secret, so the server closes its connections after two seconds."""
 
     def __init__(self, port, a_second):
         self.port, self.pause, self.held, self.stopping = port, 1 / a_second, [], threading.Event()
@@ -161,7 +160,9 @@ def leak(cluster, run):
     """Begins it so that it ends in about the time that was drawn; returns what says whether its limit is reached."""
     pid, rate = cluster.pid(run["server"]), passes_a_second(cluster, run)
     if run["kind"] == "sockets":
-        limit = int(open_files(pid) + max(rate * run["until_end_s"], 40))
+        more = max(rate * run["until_end_s"], FEWEST_SOCKETS)
+        run["until_end_s"] = round(more / rate, 1)
+        limit = int(open_files(pid) + more)
         subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={limit}:{limit}"], check=True)
         cluster.output("fault", "set", run["server"], run["point"], "leak-socket", "--times", 0)
         return lambda: open_files(pid) >= limit - 1
@@ -181,6 +182,8 @@ def record_run(cluster, run, journal):
     all_before, stolen_before = processor_times()
     time.sleep(run["before_s"])
     failed, reached, means = None, None, NoMeans()
+    if run["drawn"] == "restart":
+        cluster.restart(run["server"])
     if run["kind"] != "none":
         run["fault_asked"] = time.time()
         reached, means = begin_fault(cluster, run)
@@ -203,13 +206,26 @@ def record_run(cluster, run, journal):
         time.sleep(5)
 
 
+def copy_grown(files, to):
+    to.mkdir(exist_ok=True)
+    for file in files:
+        copy = to / file.name
+        if not copy.exists() or copy.stat().st_size != file.stat().st_size:
+            shutil.copy2(file, copy)
+
+
 def keep(work, out):
     """Copies what the detectors read."""
-    shutil.copytree(work / "cluster" / "data" / "monitor" / "metrics", out, dirs_exist_ok=True)
-    logs = out.with_name(out.name + ".logs")
-    logs.mkdir(exist_ok=True)
-    for log in (work / "cluster" / "log").glob("*.activity*"):
-        shutil.copy2(log, logs)
+    copy_grown((work / "cluster" / "data" / "monitor" / "metrics").iterdir(), out)
+    copy_grown((work / "cluster" / "log").glob("*.activity*"), out.with_name(out.name + ".logs"))
+
+
+def be_healthy(cluster, seconds):
+    """Processes of every age are healthy: each chunkserver is restarted once."""
+    for number in range(1, cluster.servers + 1):
+        time.sleep(seconds / (cluster.servers + 1))
+        cluster.restart(f"chunkserver-{number}")
+    time.sleep(seconds / (cluster.servers + 1))
 
 
 def record(arguments):
@@ -221,19 +237,20 @@ def record(arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="metrics-", dir=arguments.dir)).resolve()
-    cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n')
-    load = Load(cluster, work, arguments.seed, arguments.pace)
+    shape = SMALL if arguments.small else LARGE
+    cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n', snapshots="", **shape)
+    load = Load(cluster, work, arguments.seed, arguments.pace, SIZES[cluster.servers])
     trace = arguments.out / f"trace-{done + 1}"
     load.start()
     breathing = Breathing(load, f"{arguments.seed} {done}", arguments.pace)
     try:
         time.sleep(60)
         healthy = {"number": -1, "kind": "healthy", "began": time.time()}
-        time.sleep(arguments.train)
+        be_healthy(cluster, arguments.train)
         with open(journal, "a", encoding="utf-8") as out:
             out.write(json.dumps({**healthy, "ended": time.time(), "after": done}) + "\n")
         for number in range(done + 1, arguments.runs):
-            run = draw(arguments.seed, number, arguments.cells)
+            run = draw(arguments.seed, number, arguments.kinds, cluster.servers)
             breathing.factor = run["load"]
             with open(arguments.out / "truth.jsonl", "a", encoding="utf-8") as out:  # before it begins
                 out.write(json.dumps(run) + "\n")
@@ -258,7 +275,8 @@ def main():
     parser.add_argument("--train", type=float, default=600, help="seconds of healthy load that are recorded first")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--pace", type=float, default=2.0, help="how long clients rest, against the load of the other campaigns")
-    parser.add_argument("--cells", action="store_true", help="every kind once before one comes again")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--small", action="store_true", help="five chunkservers, smaller files")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     record(parser.parse_args())

@@ -1,0 +1,12 @@
+"""Which metrics show a fault, by its kind: fixed before anything was recorded."""
+
+TRAFFIC = ["calls", "read_bytes", "written_bytes", "link_bytes", "rx_", "tx_", "connections", "loop_lag"]
+GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
+          "connections": ["fds", "sockets_inuse", "rpc_connections", "TcpCurrEstab"],
+          "hog": ["cpu", "run_delay", "utime", "stime", "ctxt_switches", "loop_lag"],
+          "hang": TRAFFIC, "delay": TRAFFIC,
+          "memory": ["rss", "RssAnon", "VmData", "vsize", "resident_memory", "minflt", "page_faults"]}
+
+
+def is_guilty(run, *names):
+    return any(part in name for name in names for part in GUILTY[run["kind"]])

@@ -1,0 +1,76 @@
+// Resources that leave what they were in healthy windows and go towards their limit.
+#include "monitoring/metrics/augury/leaks.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/metrics/trace_rig.h"
+
+namespace kintsugi::augury {
+namespace {
+
+using metric_trace::HealthyProcess;
+using metric_trace::Series;
+
+constexpr size_t kDescriptors = 5;
+
+Series process_with(uint64_t seed, size_t rows,
+                    const std::function<void(size_t, std::vector<double>&)>& change = nullptr) {
+  HealthyProcess process(seed);
+  metric_trace::Trace trace = metric_trace::gauges(HealthyProcess::names(), rows, [&](size_t row) {
+    std::vector<double> values = process.next(1 + 0.5 * std::sin(static_cast<double>(row) / 90));
+    if (change) change(row, values);
+    return values;
+  });
+  trace.header.metrics[kDescriptors].limit = 1024;
+  return metric_trace::series_of(trace, 0);
+}
+
+std::vector<Leak> leaks_in(const Series& healthy, const Series& now) {
+  const auto leaks = leaks_of(healthy, now);
+  EXPECT_TRUE(leaks) << leaks.error();
+  return leaks ? *leaks : std::vector<Leak>();
+}
+
+void open_and_never_close(size_t row, std::vector<double>& values) {
+  if (row >= 300) values[kDescriptors] += 0.5 * static_cast<double>(row - 300);
+}
+
+TEST(Leaks, ALeakIsToldWithItsRateAndItsEnd) {
+  const std::vector<Leak> leaks = leaks_in(process_with(1, 3000), process_with(2, 600, open_and_never_close));
+  ASSERT_FALSE(leaks.empty());
+  const Leak& first = leaks.front();
+  EXPECT_EQ(first.metric, "num_fds");
+  EXPECT_GT(first.t_ns, 300 * metric_trace::kSecond);
+  EXPECT_LT(first.t_ns, 450 * metric_trace::kSecond);
+  EXPECT_NEAR(first.exhaustion.rate, 0.5, 0.25);
+  EXPECT_GT(first.now, first.usual);
+}
+
+TEST(Leaks, TenHealthyHoursHaveNone) {
+  const Series healthy = process_with(1, 3600);
+  for (uint64_t seed = 10; seed < 20; ++seed)
+    EXPECT_TRUE(leaks_in(healthy, process_with(seed, 3600)).empty()) << seed;
+}
+
+TEST(Leaks, AMeasureOfLoadThatStoodStillAndMovesHidesNone) {
+  const Series healthy = process_with(1, 3000, [](size_t, auto& values) { values[1] = 7; });
+  EXPECT_FALSE(leaks_in(healthy, process_with(2, 600, open_and_never_close)).empty());
+}
+
+TEST(Leaks, WhatOnlyJumpsDoesNotLeak) {
+  const Series healthy = process_with(1, 3000);
+  const Series jumped = process_with(2, 900, [](size_t row, auto& values) {
+    if (row >= 300) values[kDescriptors] += 60;
+  });
+  for (const Leak& leak : leaks_in(healthy, jumped))
+    EXPECT_LT(leak.t_ns, 420 * metric_trace::kSecond) << "the window in which it jumped has left the rows";
+}
+
+TEST(Leaks, TooLittleHealthyTimeIsSaid) {
+  const auto none = leaks_of(process_with(1, 300), process_with(2, 600));
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message().find("not enough data because"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kintsugi::augury
