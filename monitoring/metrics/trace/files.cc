@@ -153,8 +153,7 @@ Result<Trace> read_part(const std::string& name) {
   if (at == std::string::npos || dots == std::string::npos) return read_trace(name);
   KINTSUGI_ASSIGN(const int64_t from,
                   parse_time(name.substr(at + 1, dots - at - 1), std::numeric_limits<int64_t>::min()));
-  KINTSUGI_ASSIGN(const int64_t to,
-                  parse_time(name.substr(dots + 2), std::numeric_limits<int64_t>::max()));
+  KINTSUGI_ASSIGN(const int64_t to, parse_time(name.substr(dots + 2), std::numeric_limits<int64_t>::max()));
   auto trace = read_trace(name.substr(0, at));
   if (trace) std::erase_if(trace->rows, [&](const Row& row) { return row.t_ns < from || row.t_ns >= to; });
   return trace;

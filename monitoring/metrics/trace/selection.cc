@@ -49,7 +49,8 @@ Trace select(const Trace& trace, const Selection& selection, int64_t since_ns) {
       if (regions[open.region]) kept.open.push_back({.region = *regions[open.region], .open = open.open});
     for (const Restart& restart : row.restarts)
       if (sources[restart.source])
-        kept.restarts.push_back({.source = *sources[restart.source], .build_id = restart.build_id, .process = restart.process});
+        kept.restarts.push_back(
+            {.source = *sources[restart.source], .build_id = restart.build_id, .process = restart.process});
   }
   return selected;
 }

@@ -31,7 +31,8 @@ enum class Kind : uint8_t {
 struct Source {
   std::string name;      ///< for instance "chunkserver-3"
   std::string build_id;  ///< build id of the program, when the trace began
-  uint64_t process = 0;  ///< random number of the process, drawn at its start, when the trace began; 0: not known
+  uint64_t process =
+      0;  ///< random number of the process, drawn at its start, when the trace began; 0: not known
 
   bool operator==(const Source&) const = default;
 };
