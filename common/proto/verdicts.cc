@@ -238,6 +238,13 @@ bool is_machines_disks(const Verdict& verdict) {
   return verdict.kind() == Verdict::DEVICE && verdict.process() == 0 && verdict.device().empty();
 }
 
+void add_waiting(Verdict& verdict, uint64_t process) {
+  const auto& known = verdict.processes_waiting();
+  if (process == 0 || known.size() >= kMostWaiting || std::ranges::find(known, process) != known.end())
+    return;
+  verdict.add_processes_waiting(process);
+}
+
 std::string_view confidence_name(Verdict::Confidence confidence) {
   switch (confidence) {
     case Verdict::CERTAIN: return "certain";

@@ -10,12 +10,16 @@ namespace kintsugi::proto {
 
 /// So many names of processes, or operations, are listed in a verdict at most.
 inline constexpr int kMostNames = 16;
+/// So many ids of processes that wait are in a verdict at most.
+inline constexpr int kMostWaiting = 256;
 
 /// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour",
 /// "resource", "host", "messages", "full", "pauses", "unreached", "losses", "errors", "clock".
 std::string_view kind_name(Verdict::Kind kind);
 /// Texts of reports may hold anything: a line for people keeps what is printable, and `most` bytes of it.
 std::string printable(std::string_view text, size_t most = 512);
+/// Adds it to `processes_waiting`, once; 0 is none. Beyond kMostWaiting it is left out.
+void add_waiting(Verdict& verdict, uint64_t process);
 /// Somebody waits for it, and has nothing to go on with meanwhile.
 bool holds_up(const Verdict& verdict);
 /// The metaserver does not answer: without it nothing can be stored or found.

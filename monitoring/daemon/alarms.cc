@@ -43,8 +43,10 @@ std::vector<proto::Verdict> Alarms::round(std::vector<proto::Verdict> found, Tim
     const bool is_new = known == standing_.end();
     if (!is_new && alarm.clean_rounds == 0) {  // another detector has found it, too, and was as sure
       alarm.verdict.set_factor(std::max(alarm.verdict.factor(), verdict.factor()));
-      if (alarm.verdict.servers_waiting().empty())
+      if (alarm.verdict.servers_waiting().empty()) {
         alarm.verdict.mutable_servers_waiting()->Swap(verdict.mutable_servers_waiting());
+        alarm.verdict.mutable_processes_waiting()->Swap(verdict.mutable_processes_waiting());
+      }
       continue;
     }
     const bool surer = !is_new && verdict.confidence() > alarm.verdict.confidence();

@@ -72,6 +72,7 @@ void GrayDetector::look(const model::Snapshot& snapshot) {
                          .machine = last.system().machine(),
                          .host = last.host(),
                          .stalls = device.stalls(),
+                         .lacks_processor = shares_.latest(who.process).starves(),
                          .at = view->arrived()});
     checks.push_back({.process = who.process,
                       .caller = who.name,

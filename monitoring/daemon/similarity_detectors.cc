@@ -53,11 +53,13 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
     if (peer == at.end()) continue;
     if (!verdict.server().empty()) {
       verdict.set_peer(peer->second->display());
+      verdict.set_peer_process(peer->second->process());
       if (verdict.kind() != proto::Verdict::SLOW) continue;
       // Which of them is slowest changes while the alarm stands.
       verdict.set_region("its links");
       verdict.add_why("the slowest one is that to " + verdict.peer());
       verdict.clear_peer();
+      verdict.clear_peer_process();
       continue;
     }
     verdict.set_server(peer->second->display());

@@ -21,6 +21,10 @@ std::optional<proto::SlowServer::Part> part_to_avoid(const proto::Verdict& verdi
     case proto::Verdict::LOSSES:
       if (verdict.peer().empty()) return proto::SlowServer::LINK;
       return {};
+    case proto::Verdict::RESOURCE:  // with a region it is on that: memory
+      if (verdict.region().empty() && verdict.confidence() == proto::Verdict::CERTAIN)
+        return proto::SlowServer::LINK;
+      return {};
     case proto::Verdict::ERRORS:
     case proto::Verdict::UNREACHED: return proto::SlowServer::LINK;
     default: return {};

@@ -8,9 +8,9 @@ namespace kintsugi::monitoring {
 
 void WindowDetector::hear(const std::vector<proto::Verdict>& found, TimePoint now) {
   for (const proto::Verdict& verdict : found) {
-    named_at_[verdict.server()] = now;
-    named_at_[verdict.peer()] = now;
-    for (const std::string& waiting : verdict.servers_waiting())
+    named_at_[verdict.process()] = now;
+    named_at_[verdict.peer_process()] = now;
+    for (const uint64_t waiting : verdict.processes_waiting())
       named_at_[waiting] = now;
   }
   std::erase_if(named_at_, [&](const auto& named) { return now - named.second > kNamedLately; });
@@ -23,7 +23,7 @@ std::vector<proto::Verdict> WindowDetector::examine(const model::Snapshot& snaps
                 [&](const auto& server) { return snapshot.taken - server.second.last.ended > kForgotten; });
   std::vector<proto::Verdict> found;
   for (auto& [process, server] : servers_) {
-    if (!server.stands || named_at_.contains(server.name)) continue;
+    if (!server.stands || named_at_.contains(process)) continue;
     found.push_back(server.verdict);
     found.back().set_since_ns(static_cast<uint64_t>((snapshot.taken - server.began).count()));
   }
@@ -50,7 +50,6 @@ bool WindowDetector::is_alone(uint64_t process) const {
 
 void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& snapshot) {
   Server& server = servers_[window.process];
-  server.name = window.server;
   server.kind = window.kind;
   if (const int view = snapshot.index_of(window.process); view >= 0)
     server.machine = snapshot.processes[view]->last().system().machine();

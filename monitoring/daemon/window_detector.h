@@ -36,7 +36,7 @@ class WindowDetector final : public Detector {
 
  private:
   struct Server {
-    std::string name, kind, machine;
+    std::string kind, machine;
     /// The score of a window's times; 0: it was odd for something else.
     struct Scored {
       double score = 0;
@@ -54,8 +54,8 @@ class WindowDetector final : public Detector {
   bool is_alone(uint64_t process) const;
 
   ProcessWindows windows_{ProcessWindows::Methods::kOurs};
-  std::map<uint64_t, Server> servers_;         ///< key: process id
-  std::map<std::string, TimePoint> named_at_;  ///< key: server name
+  std::map<uint64_t, Server> servers_;      ///< key: process id
+  std::map<uint64_t, TimePoint> named_at_;  ///< key: process id; 0: who has none, such as a machine
 };
 
 }  // namespace kintsugi::monitoring

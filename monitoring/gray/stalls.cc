@@ -12,8 +12,9 @@ void StallWatch::take(const std::vector<Disk>& disks) {
     const Key key{disk.of.process, disk.name};
     const auto before = known_.find(key);
     Known& one = known[key] = before == known_.end() ? Known{} : std::move(before->second);
+    if (disk.lacks_processor && before != known_.end()) one.not_its += disk.stalls - one.last.stalls;
     one.last = disk;
-    one.growth.add(disk.at, disk.stalls);
+    one.growth.add(disk.at, disk.stalls - std::min(disk.stalls, one.not_its));
   }
   known_ = std::move(known);
 }

@@ -31,7 +31,9 @@ struct Disk {
   std::string machine;  ///< machine that all who run on it report alike; empty: not known
   std::string host;     ///< name of the machine for people
   uint64_t stalls = 0;  ///< total of the process
-  TimePoint at{};       ///< time of the report
+  /// Its process has hardly run since its last report but one: what it tells anew says nothing of the disk.
+  bool lacks_processor = false;
+  TimePoint at{};  ///< time of the report
 };
 
 class StallWatch {
@@ -51,6 +53,7 @@ class StallWatch {
   };
   struct Known {
     Disk last;
+    uint64_t not_its = 0;  ///< stalls while its process hardly ran
     RecentGrowth growth;
     /// Stalls that came together with some of another server of the machine, and not by chance.
     size_t shared = 0;

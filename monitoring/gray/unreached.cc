@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "common/proto/verdicts.h"
+
 namespace kintsugi::gray {
 
 void UnreachedWatch::look(const std::vector<Checks>& checks, const std::map<std::string, Reachable>& peers,
@@ -92,7 +94,7 @@ std::map<std::string, UnreachedWatch::Alarm> UnreachedWatch::sum(const std::set<
     alarm.failed_lately += is_recent ? 1 : 0;
     ++alarm.failed;
     alarm.unconnected += event.outcome == proto::SightCheck::UNCONNECTED ? 1 : 0;
-    alarm.callers.insert(event.caller);
+    alarm.callers.emplace(event.process, event.caller);
   }
   return alarms;
 }
@@ -133,8 +135,10 @@ std::vector<proto::Verdict> UnreachedWatch::alarms(TimePoint now) const {
       verdict.add_why(fmt::format("{} of {} checks of it failed in the last {:.0f} s, by {} servers",
                                   alarm.failed, alarm.checks, to_seconds(settings_.over),
                                   alarm.callers.size()));
-    for (const std::string& caller : alarm.callers)
-      verdict.add_servers_waiting(caller);
+    for (const auto& [process, name] : alarm.callers) {
+      verdict.add_servers_waiting(name);
+      proto::add_waiting(verdict, process);
+    }
     found.push_back(std::move(verdict));
   }
   return found;

@@ -81,8 +81,8 @@ class UnreachedWatch {
     TimePoint since{};
     uint64_t checks = 0, failed = 0, unconnected = 0;
     uint64_t checks_lately = 0, failed_lately = 0;
-    std::set<std::string> callers;   ///< callers whose checks failed
-    std::set<std::string> commands;  ///< commands that gave up
+    std::map<uint64_t, std::string> callers;  ///< names of callers whose checks failed, by process
+    std::set<std::string> commands;           ///< commands that gave up
     double share() const {
       return checks == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(checks);
     }

@@ -100,6 +100,8 @@ std::vector<Verdict> Engine::diagnose(const model::Snapshot& snapshot) {
   std::vector<Verdict> verdicts = from_waits(tasks);
   const std::set<uint64_t> on_sick_machines = machine_disks_.join(snapshot, verdicts);
   lasting_.keep(tasks, verdicts);
+  // After that, so that a process is named as soon as its disk would be.
+  accuse_starved_instead_of_their_disks(snapshot, evidence_.shares(), verdicts);
   add_slow(snapshot, on_sick_machines, verdicts);
   return verdicts;
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "common/base/statistics.h"
+#include "common/proto/verdicts.h"
 
 namespace kintsugi::similarity {
 namespace {
@@ -247,8 +248,10 @@ proto::Verdict FailSlow::verdict_of_server(const std::string& address,
   slow.clear_why();
   slow.add_why(fmt::format("{} of {} servers that call {} find it {:.1f} times slower than it was",
                            links.size(), known, address, slow.factor()));
-  for (const Device* link : links)
+  for (const Device* link : links) {
     slow.add_servers_waiting(link->owner.name);
+    proto::add_waiting(slow, link->owner.process);
+  }
   slow.set_waiters(static_cast<uint32_t>(links.size()));
   return slow;
 }

@@ -414,8 +414,8 @@ TEST(WindowDetector, SaysNothingOfWhoWasNamedOrWaitedForSomebodyWhoWas) {
     Windows windows;
     proto::Verdict stuck;
     stuck.set_kind(proto::Verdict::STUCK);
-    stuck.set_server(is_culprit ? "server-3" : "server-1");
-    stuck.add_servers_waiting("server-3");
+    stuck.set_process(is_culprit ? 1003 : 1001);
+    stuck.add_processes_waiting(is_culprit ? 1001 : 1003);
     EXPECT_TRUE(windows.second(3, 50, {stuck}).empty());
     for (int i = 0; i < 55; ++i)
       EXPECT_TRUE(windows.second(3, 50).empty()) << "of the same time";
@@ -423,6 +423,22 @@ TEST(WindowDetector, SaysNothingOfWhoWasNamedOrWaitedForSomebodyWhoWas) {
       (void)windows.second(3, 50);
     EXPECT_EQ(windows.second(3, 50).size(), 1u) << "it still is, long after what was said";
   }
+}
+
+TEST(WindowDetector, WhoBearsTheSameNameAsOneThatWasNamedIsAnotherOne) {
+  // Two clients of one host have one name.
+  Windows windows;
+  proto::Verdict stuck;
+  stuck.set_kind(proto::Verdict::STUCK);
+  stuck.set_server("server-3");
+  stuck.set_process(99);
+  stuck.add_servers_waiting("server-3");
+  stuck.add_processes_waiting(98);
+  stuck.set_peer("server-3");
+  stuck.set_peer_process(97);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(windows.second(3, 50, {stuck}).empty());
+  EXPECT_EQ(windows.second(3, 50, {stuck}).size(), 1u);
 }
 
 /// True when server 3 is named within so many seconds of being slow.

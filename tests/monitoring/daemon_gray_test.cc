@@ -24,6 +24,9 @@ class Cluster {
     bool runs = true;
     bool dropped = false;     ///< new connections to it are
     bool unreported = false;  ///< its reports do not arrive
+    double delayed = 0;       ///< waits for a processor for so much of each second,
+    double ran = 0.1;         ///< and has one for so much
+    uint64_t delayed_ns = 0, ran_ns = 0;
     std::string machine;
     std::vector<proto::SightCheck> checks;
   };
@@ -43,6 +46,8 @@ class Cluster {
       for (auto& [number, one] : servers_) {
         if (!one.runs) continue;
         check(number, one);
+        one.delayed_ns += static_cast<uint64_t>(one.delayed * 1e9);
+        one.ran_ns += static_cast<uint64_t>(one.ran * 1e9);
         if (!one.unreported) EXPECT_TRUE(processes_.accept(report(number, one), now_).ok());
       }
       found_ = detector_.examine(processes_.snapshot(now_, 0, {}));
@@ -111,6 +116,8 @@ class Cluster {
     report.set_sequence(++one.sequence);
     report.set_uptime_ns(static_cast<uint64_t>((now_ - one.started).count()));
     report.mutable_system()->set_machine(one.machine);
+    report.mutable_system()->set_loop_cpu_ns(one.ran_ns);
+    report.mutable_system()->set_loop_delay_ns(one.delayed_ns);
     report.mutable_checks()->Assign(one.checks.begin(), one.checks.end());
     proto::SightDevice& disk = *report.add_devices();
     disk.set_name("/data/" + std::to_string(number));
@@ -206,6 +213,35 @@ TEST(UnreachedServers, OneThatIsWellAfterAQuickRestartIsAccusedNoLonger) {
   ASSERT_EQ(cluster.found().size(), 1u);
   cluster.start_anew(7);
   cluster.seconds(30, expect_nothing);
+}
+
+TEST(StallingDisks, WhoHardlyRunsMeasuresTimesThatSayNothingOfItsDisk) {
+  struct Case {
+    double delayed, ran;
+    bool is_named;
+  };
+  // With a little of a processor it would hear of an answer: then it is the disk.
+  for (const auto& [delayed, ran, is_named] : {Case{0.95, 0.001, false}, Case{0.8, 0.1, true}}) {
+    Cluster cluster;
+    cluster.seconds(20, expect_nothing);
+    cluster.server(3).delayed = delayed;
+    cluster.server(3).ran = ran;
+    const auto stall = [&](int seconds) {
+      for (int second = 0; second < seconds; ++second) {
+        cluster.server(3).stalls += second % 6 == 5 ? 3 : 0;
+        cluster.seconds(1);
+      }
+    };
+    stall(60);
+    EXPECT_EQ(cluster.found().size(), is_named ? 1u : 0u) << delayed << " of the time delayed";
+    cluster.server(3).delayed = 0;
+    cluster.server(3).ran = 0.1;
+    if (!is_named) cluster.seconds(20, expect_nothing);
+    stall(40);
+    ASSERT_EQ(cluster.found().size(), 1u) << "it has its processor again";
+    EXPECT_EQ(cluster.found()[0].kind(), Verdict::PAUSES);
+    EXPECT_EQ(cluster.found()[0].device(), "/data/3");
+  }
 }
 
 TEST(StallingDisks, ThatServersOfOneMachineShareAccuseNoneOfThem) {

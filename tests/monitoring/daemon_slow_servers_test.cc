@@ -48,6 +48,17 @@ TEST(SlowServers, AreThoseThatDoNotWorkAtAll) {
   }
 }
 
+TEST(SlowServers, AreThoseThatCertainlyGetNoProcessor) {
+  proto::Verdict starved = verdict(proto::Verdict::RESOURCE, 0, 11);
+  EXPECT_FALSE(slow_server(starved, kServers)) << "it is not sure";
+  starved.set_confidence(proto::Verdict::CERTAIN);
+  const auto slow = slow_server(starved, kServers);
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->part(), proto::SlowServer::LINK);
+  starved.set_region("memory");
+  EXPECT_FALSE(slow_server(starved, kServers)) << "one that takes more memory serves as before";
+}
+
 TEST(SlowServers, ThatDoNotWorkAtAllComeBeforeTheSlowest) {
   const auto slow = slow_servers(
       std::vector{verdict(proto::Verdict::DEVICE, 90, 11), verdict(proto::Verdict::UNREACHED, 0, 12)},

@@ -16,6 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 /// A repair of a chain root <- A <- B <- C: server 1 is the root, 2 is A, 4 is B, 9 is C. B's own read stands still.
 struct Chain : ReportRig {
@@ -58,6 +59,8 @@ TEST(WaitGraph, NamesTheDiskOfTheMiddleOfAChain) {
   EXPECT_EQ(verdict.file(), "src/chunkserver.partial_sum_own.cc");
   EXPECT_EQ(verdict.waiters(), 10u);
   EXPECT_THAT(verdict.servers_waiting(), ElementsAre("server 1", "server 2", "server 4", "server 9"));
+  EXPECT_THAT(verdict.processes_waiting(),
+              UnorderedElementsAre(chain.meta, chain.root, chain.a, chain.b, chain.c));
   EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
   EXPECT_FALSE(verdict.masked());
   // From the repair's root to the disk, and nobody twice.

@@ -1,4 +1,5 @@
 // A process that waits for a processor is not one that works slowly: which of the two is named.
+#include <functional>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -106,6 +107,8 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   EXPECT_EQ(verdict.process(), 0U) << "no process is to blame";
   EXPECT_THAT(verdict.servers_waiting(),
               UnorderedElementsAre("metaserver", "server 2", "server 3", "server 4"));
+  EXPECT_THAT(verdict.processes_waiting(),
+              UnorderedElementsAre(rig.meta, rig.server(2), rig.server(3), rig.server(4)));
   EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
   EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor 95 % of the time")));
 
@@ -206,6 +209,75 @@ TEST(LackOfAProcessor, OfAProcessThatHardlyRunsIsSaidBeforeAnybodyWaitsForIt) {
     if (!is_named) continue;
     EXPECT_EQ(rig.verdicts[0].kind(), Verdict::RESOURCE);
     EXPECT_EQ(rig.verdicts[0].server(), "server 1");
+  }
+}
+
+/// What is said `seconds` after server 1 began to wait for its disk.
+std::vector<Verdict> with_a_disk_that_does_not_answer(
+    BusyMachine& rig, int seconds, const std::function<void(int)>& each = [](int) {}) {
+  const uint64_t server = rig.server(1);
+  const RigTask commit = rig.task(server, "chunkserver.commit", 0, 77, 0s);
+  rig.disk(commit, "data/chunks");
+  const RigTask caller = rig.task(rig.server(2), "client.write", 0, 77, 0s);
+  rig.live(commit).set_parent(rig.call(caller, proto::WAIT_CALL, 1));
+  std::vector<Verdict> found;
+  for (int second = 1; second <= seconds; second++) {
+    each(second);
+    for (const uint64_t process : {server, rig.server(2)})
+      for (proto::SightLive& live : *rig.report(process).mutable_live()) {
+        live.set_age_ns(static_cast<uint64_t>(second) * 1'000'000'000);
+        live.set_still_ns(live.age_ns());
+      }
+    rig.device(server, "data/chunks").set_submitted(9);
+    rig.device(server, "data/chunks").set_oldest_pending_ns(static_cast<uint64_t>(second) * 1'000'000'000);
+    for (int i = 1; i <= BusyMachine::kServers; i++)
+      rig.second(rig.server(i));
+    rig.second(rig.meta);
+    found = rig.engine().diagnose(rig.snapshot());
+  }
+  return found;
+}
+
+TEST(LackOfAProcessor, WhoHardlyRunsIsNamedAndNotTheDiskThatItWaitsFor) {
+  BusyMachine rig;
+  rig.ran = 0.001;
+  rig.windows(1);
+  rig.delayed[rig.server(1)] = 0.95;
+  const auto verdicts = with_a_disk_that_does_not_answer(rig, 10);
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::RESOURCE);
+  EXPECT_EQ(verdicts[0].server(), "server 1");
+  EXPECT_EQ(verdicts[0].device(), "");
+  EXPECT_EQ(verdicts[0].region(), "") << "its code is not at fault either";
+  EXPECT_EQ(verdicts[0].waiters(), 1U) << "who waits for it is told all the same";
+  EXPECT_THAT(verdicts[0].why(), Contains(HasSubstr("waited for a processor for 95 %")));
+
+  rig.delayed[rig.server(1)] = 0;
+  const auto later = with_a_disk_that_does_not_answer(rig, 10);
+  ASSERT_THAT(later, SizeIs(1)) << "with a processor it is the disk";
+  EXPECT_EQ(later[0].kind(), Verdict::DEVICE);
+}
+
+TEST(LackOfAProcessor, ADiskThatDoesNotAnswerIsNamedAllTheSameUnlessItsProcessHardlyRan) {
+  struct Case {
+    double delayed, ran;
+    int from;  ///< second from which it is delayed so
+  };
+  for (const auto& [delayed, ran, from] : {// It waits long, and runs enough to hear of an answer.
+                                           Case{0.85, 0.085, 0}, Case{0.3, 0.001, 0},
+                                           // The disk had not answered before.
+                                           Case{0.95, 0.001, 8}}) {
+    BusyMachine rig;
+    rig.ran = ran;
+    rig.windows(1);
+    const auto verdicts =
+        with_a_disk_that_does_not_answer(rig, 12, [&, from = from, delayed = delayed](int second) {
+          if (second > from) rig.delayed[rig.server(1)] = delayed;
+        });
+    ASSERT_FALSE(verdicts.empty());
+    EXPECT_EQ(verdicts[0].kind(), Verdict::DEVICE)
+        << delayed << " of the time delayed, since second " << from;
+    EXPECT_EQ(verdicts[0].device(), "data/chunks");
   }
 }
 

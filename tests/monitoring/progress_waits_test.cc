@@ -231,6 +231,33 @@ TEST(WaitGraph, WhoHasALeaseThatOthersWaitForIsNamedWhenItIsStopped) {
   }
 }
 
+TEST(WaitGraph, WhoHasALeaseAndIsStoppedIsNamedBeforeTheLeaseIsTakenFromIt) {
+  // Such waits usually take seconds, since much is written out meanwhile. A stopped process writes nothing out.
+  ReportRig rig;
+  const uint64_t mount = rig.process("mount", "mount 4711", "");
+  rig.moves(rig.task(mount, "client.await_recalls"));
+  const uint64_t meta = rig.metaserver();
+  rig.usual(meta, "serve.OpenRead", proto::WAIT_PROCESS, 0);
+  proto::SightEdge& seconds = *rig.report(meta).mutable_edges(0);
+  seconds.set_count(100);
+  seconds.set_sum(100 * 32 * 256);
+  seconds.set_sum_sq(int64_t{100} * 32 * 32 * 65'536);
+  seconds.clear_buckets();
+  for (int octave = 0; octave < 32; octave++)
+    seconds.add_buckets(octave == 31 ? 100 : 0);
+  const RigTask reader = rig.task(rig.client(), "client.open", 0, 77, 3s);
+  const uint64_t span = rig.call(reader, proto::WAIT_CALL, "10.0.0.100:6000");
+  const RigTask handler = rig.task(meta, "serve.OpenRead", span, 77, 3s);
+  rig.wait(handler, proto::WAIT_PROCESS, mount, "write lease");
+  EXPECT_THAT(rig.diagnose(), IsEmpty()) << "it reports, and may be writing out";
+  rig.silence(mount, 4s);
+  rig.sleep(4s);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
+  EXPECT_EQ(verdicts[0].server(), "mount 4711");
+}
+
 TEST(WaitGraph, WhatAnEndedTaskHasNotGivenBackIsNamedSoonAndWhatAMovingOneHasIsNot) {
   for (const bool is_open : {true, false}) {
     ReportRig rig;

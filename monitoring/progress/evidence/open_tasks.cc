@@ -12,7 +12,8 @@ constexpr Duration kLongestRound = 12s;
 /// it has heard. Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
 /// Who has waited for children for so long, none of which is open, was not told of their end. Likewise who waits for
-/// what a task of its process had that has ended: such waits begin anew when another one has it.
+/// what a task of its process had that has ended: such waits begin anew when another one has it. And who waits for what
+/// another process has that does nothing: a write lease is taken from it after ten seconds, and then nobody waits.
 constexpr Duration kLeftAlone = 4s, kNotGivenBack = 1s;
 const std::vector<uint32_t> kNobody;
 
@@ -114,6 +115,8 @@ bool OpenTasks::is_left_alone(uint32_t task) const {
     return tasks_[task].still >= limit && duration_of(top.age_ns()) >= limit;
   };
   if (top.wait() == proto::WAIT_JOIN) return has_waited(kLeftAlone) && children(task).empty();
+  if (const int at = holder(top); at >= 0)
+    return has_waited(kNotGivenBack) && (processes_[at].silent || processes_[at].spinning);
   return top.wait() == proto::WAIT_RESOURCE && top.holder_ended() && has_waited(kNotGivenBack);
 }
 

@@ -86,7 +86,8 @@ class OpenTasks {
   bool is_stalled(const OpenTask& task, const Sojourns& sojourns) const;
   /// It waits for the answer to a call, and who is called has no task for that.
   bool is_unheard(const OpenTask& task) const;
-  /// It waits for children, or for what a task has, and none of them is open: nobody will wake it.
+  /// It waits for children, or for what a task or a process has, and none of them is open, or the process is silent or
+  /// held by running code: nobody will wake it.
   bool is_left_alone(uint32_t task) const;
 
   const model::Snapshot& snapshot_;

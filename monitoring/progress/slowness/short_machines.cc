@@ -102,9 +102,11 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
       verdict.set_process_kind(named.last().kind());
     } else {
       verdict.set_server(machine_name(named));
-      for (const Sufferer& sufferer : suffering)
+      for (const Sufferer& sufferer : suffering) {
+        proto::add_waiting(verdict, sufferer.view->process());
         if (verdict.servers_waiting_size() < kMostNames)
           verdict.add_servers_waiting(sufferer.view->display());
+      }
     }
     verdict.set_since_ns(
         static_cast<uint64_t>(std::max<int64_t>(0, (snapshot.taken - process.since).count())));

@@ -1,10 +1,13 @@
 #include "monitoring/progress/slowness/starved.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "common/base/statistics.h"
+#include "monitoring/progress/evidence/open_tasks.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -25,6 +28,14 @@ bool others_have_theirs(uint64_t process, const ProcessorShares& shares) {
     if (const auto share = shares.latest(other); other != process && share.known)
       others.push_back(share.delayed);
   return others.size() >= kLeastBeside && median_of(others) <= kOthersWaitFor;
+}
+
+/// Its process had no processor for most of the time for which this disk has not answered.
+bool hid_an_answer(const model::Snapshot& snapshot, const ProcessorShares& shares, const Verdict& on_disk) {
+  if (on_disk.kind() != Verdict::DEVICE) return false;
+  const TimePoint told = snapshot.processes[snapshot.index_of(on_disk.process())]->arrived();
+  return shares.since(on_disk.process(), told - duration_of(on_disk.since_ns())).delayed >=
+         ProcessorShares::kMostOfTheTime;
 }
 
 }  // namespace
@@ -53,6 +64,33 @@ std::vector<Verdict> starved_processes(const model::Snapshot& snapshot, const Pr
     found.push_back(std::move(verdict));
   }
   return found;
+}
+
+void accuse_starved_instead_of_their_disks(const model::Snapshot& snapshot, const ProcessorShares& shares,
+                                           std::vector<Verdict>& verdicts) {
+  std::map<uint64_t, Verdict> starved;
+  for (Verdict& verdict : starved_processes(snapshot, shares))
+    starved.emplace(verdict.process(), std::move(verdict));
+  if (starved.empty()) return;
+  std::set<uint64_t> named;
+  std::vector<Verdict> kept;
+  for (Verdict& verdict : verdicts) {
+    const auto process = starved.find(verdict.process());
+    if (process != starved.end() && hid_an_answer(snapshot, shares, verdict)) {
+      Verdict instead = process->second;
+      instead.set_waiters(verdict.waiters());
+      instead.set_masked(verdict.masked());
+      instead.mutable_servers_waiting()->Swap(verdict.mutable_servers_waiting());
+      instead.mutable_processes_waiting()->Swap(verdict.mutable_processes_waiting());
+      instead.mutable_operations()->Swap(verdict.mutable_operations());
+      instead.mutable_chain()->Swap(verdict.mutable_chain());
+      verdict = std::move(instead);
+    }
+    const bool is_known = process != starved.end() && verdict.kind() == Verdict::RESOURCE &&
+                          !named.insert(verdict.process()).second;
+    if (!is_known) kept.push_back(std::move(verdict));
+  }
+  verdicts = std::move(kept);
 }
 
 }  // namespace kintsugi::progress

@@ -53,6 +53,9 @@ Verdict of_machine(const model::Snapshot& snapshot, const std::vector<Verdict>& 
     whole.set_confidence(std::max(whole.confidence(), verdict.confidence()));
     whole.set_probability(std::max(whole.probability(), verdict.probability()));
     add_names(verdict.servers_waiting(), *whole.mutable_servers_waiting());
+    proto::add_waiting(whole, verdict.process());
+    for (const uint64_t waiting : verdict.processes_waiting())
+      proto::add_waiting(whole, waiting);
     add_names(verdict.operations(), *whole.mutable_operations());
   }
   *whole.mutable_chain() = blamed.front().chain();

@@ -111,6 +111,11 @@ class Writer {
     verdict.set_process_kind(view.last().kind());
   }
 
+  static void set_peer(Verdict& verdict, const model::ProcessView& peer) {
+    verdict.set_peer(peer.display());
+    verdict.set_peer_process(peer.process());
+  }
+
   void name(Verdict& verdict, const Vertex& sink) const {
     if (sink.process >= 0) {
       name_process(verdict, sink.process);
@@ -122,7 +127,7 @@ class Writer {
     if (sink.place == Place::kCaller && sink.process < 0)
       verdict.set_server(sink.name.empty() ? "an unknown client" : "client " + sink.name);
     if (sink.place == Place::kDevice) verdict.set_device(sink.name);
-    if (sink.peer >= 0) verdict.set_peer(snapshot_.processes[sink.peer]->display());
+    if (sink.peer >= 0) set_peer(verdict, *snapshot_.processes[sink.peer]);
   }
 
   void place(Verdict& verdict, const Culprit& culprit) const {
@@ -131,14 +136,13 @@ class Writer {
       const auto [callee, caller] = link_of_knot(culprit);
       if (callee >= 0) {
         name_process(verdict, callee);
-        verdict.set_peer(snapshot_.processes[caller]->display());
+        set_peer(verdict, *snapshot_.processes[caller]);
       }
     }
     if (is_task(culprit.blamed)) {
       const OpenTask& task = tasks_[culprit.blamed];
       // A caller that nobody knows may have gone without its server having heard of it: both are named.
-      if (sink.place == Place::kCaller && sink.process < 0)
-        verdict.set_peer(tasks_.view(culprit.blamed).display());
+      if (sink.place == Place::kCaller && sink.process < 0) set_peer(verdict, tasks_.view(culprit.blamed));
       verdict.set_region(tasks_.region(culprit.blamed));
       verdict.set_since_ns(static_cast<uint64_t>(task.still.count()));
       set_line(verdict, task.process, task.top());
@@ -184,9 +188,11 @@ class Writer {
       const Vertex& vertex = graph_.vertices()[v];
       if (vertex.place == Place::kEnded) {
         work(vertex.ended->trace, vertex.ended->age_ns, vertex.ended->role);
+        proto::add_waiting(verdict, vertex.ended->process);
       } else if (is_task(v)) {
         const model::ProcessView& view = tasks_.view(v);
         if (view.last().kind() == "chunkserver") servers.insert(view.display());
+        proto::add_waiting(verdict, view.process());
         work(tasks_[v].trace(), tasks_[v].root().age_ns(), tasks_.role(v));
       } else {
         continue;
@@ -306,6 +312,8 @@ void put_together(std::vector<Verdict>& verdicts) {
     };
     unite(verdict.servers_waiting(), *into.mutable_servers_waiting());
     unite(verdict.operations(), *into.mutable_operations());
+    for (const uint64_t waiting : verdict.processes_waiting())
+      proto::add_waiting(into, waiting);
   }
   verdicts = std::move(result);
 }
@@ -337,13 +345,13 @@ namespace {
 
 /// A link of which one end may be at fault says nothing beside a verdict that says so of that end.
 void drop_links_of_what_is_named(std::vector<Verdict>& verdicts) {
-  std::set<std::string> named;
+  std::set<uint64_t> named;  // processes; both ends of a link are known
   for (const Verdict& verdict : verdicts)
     if (verdict.kind() == Verdict::NOT_SERVED || verdict.kind() == Verdict::SILENT)
-      named.insert(verdict.server());
+      named.insert(verdict.process());
   std::erase_if(verdicts, [&](const Verdict& verdict) {
     return verdict.kind() == Verdict::LINK && verdict.confidence() != Verdict::CERTAIN &&
-           (named.contains(verdict.server()) || named.contains(verdict.peer()));
+           (named.contains(verdict.process()) || named.contains(verdict.peer_process()));
   });
 }
 

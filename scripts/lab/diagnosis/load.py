@@ -18,6 +18,7 @@ class Load:
         self.cluster, self.directory = cluster, pathlib.Path(directory)
         self.rng = random.Random(f"load {seed}")
         self.stopping = threading.Event()
+        self.sharing = threading.Lock()  # of what is written on the mount until it is read
         self.done, self.failed, self.wrong = 0, 0, 0
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
@@ -90,5 +91,6 @@ class Load:
         return subprocess.Popen([self.cluster.kintsugi, "cat", "/shared"], env=self.cluster.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def shared(self, _name):
-        self.write_on_mount()
-        self.run("cat", "/shared")
+        with self.sharing:
+            self.write_on_mount()
+            self.run("cat", "/shared")

@@ -59,10 +59,11 @@ class StoppedMount:
         self.load, self.stopped, self.reader = load, [], None
 
     def begin(self):
-        self.load.write_on_mount()
         self.stopped = [Stopped(pid) for pid in self.load.mount_processes()]
-        for one in self.stopped:
-            one.begin()
+        with self.load.sharing:  # whoever reads it before the mount is stopped gets the lease, and nobody waits then
+            self.load.write_on_mount()
+            for one in self.stopped:
+                one.begin()
         self.reader = self.load.begin_to_read_shared()
 
     def happened(self):
