@@ -89,6 +89,14 @@ asio::awaitable<void> reopen_logs(runtime::TaskGroup& tasks, asio::signal_set& h
   }
 }
 
+asio::awaitable<void> end_at_limit(runtime::TaskGroup& patience, int exit_status) {
+  if (!co_await patience.sleep_for(kStopLimit)) co_return;
+  log::error("stopped without waiting any longer: something has not ended within {} seconds",
+             kStopLimit / 1s);
+  log::flush(kLastLines);
+  _exit(exit_status);
+}
+
 /// Runs the daemon from start() to stop(); `started` is set once start() has succeeded.
 asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& hangups, Activity& activity,
                               bool& started) {
@@ -103,10 +111,13 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& ha
     status = shell.ending.why();
     co_await tasks.stop();
   }
+  runtime::TaskGroup patience(shell.runtime);
+  patience.spawn(end_at_limit(patience, started ? shell.ending.exit_status() : kExitFailed));
   // Pages end first: the parts that they show are about to go.
   shell.http.stop();
   co_await daemon.stop();
   co_await log_tasks.stop();
+  co_await patience.stop();
   co_return status;
 }
 

@@ -156,14 +156,14 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
   const uint64_t session = request.change().session();
   Status status = co_await clients_.leases.settle(module.context(), id, session);
   if (status.ok()) status = clients_.leases.check(id, session);
-  const bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
+  bool repeated = status.ok() && carried_out(store_.kv, request.change()).has_value();
   if (status.ok() && !repeated) {
     // A file of very many extents is cut off in steps.
     Cuts cuts(id, request.size());
     const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
       status = co_await settle(module.context(), id, session, cut ? &cuts : nullptr);
-      if (is_over(store_.kv, request.change())) break;
+      if (repeated = is_over(store_.kv, request.change()); repeated) break;  // others may not know yet
       if (!first && store_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
       last = cuts.is_last();

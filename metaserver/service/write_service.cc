@@ -107,6 +107,8 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
                                                      const proto::WriteExtentsRequest& request,
                                                      proto::WriteExtentsResponse& response) {
   const UploadId upload{request.upload_id()};
+  // A call that this one repeats has two steps to do or more, which is why this one is done in steps, too: they take longer than its
+  // names took since it was found not to be over, so that its stripes are not freed yet.
   KINTSUGI_CO_TRY(co_await seal_brought(context, request));
   for (int i = 0; i < request.more_size(); ++i)
     response.add_more();
@@ -243,6 +245,7 @@ Status WriteService::copy(Transaction& transaction, const proto::CopyExtentsRequ
                           proto::CopyExtentsResponse& response, FreedStripes& freed) {
   const InodeId to_id{request.to()};
   KINTSUGI_TRY(store_.room.check());
+  KINTSUGI_TRY(clients_.leases.check(to_id, request.change().session()));
   KINTSUGI_ASSIGN(const Place source, names_.places.of(InodeId{request.from()}));
   const InodeId from_id = source.id();
   KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(Transaction(source.view()), from_id));

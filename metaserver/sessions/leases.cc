@@ -104,12 +104,7 @@ TimePoint Leases::revoked_at(const Lease& lease, Patience patience) const {
   return since + kTakeOver;
 }
 
-asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
-  // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
-  if (losses_ != nullptr && !sessions_.has_lost(session))
-    KINTSUGI_CO_TRY(co_await losses_->note_loss(session));
-  const auto found = leases_.find(inode);
-  if (found == leases_.end() || found->second.session != session) co_return Status{};  // it came meanwhile
+void Leases::revoke(InodeId inode, uint64_t session) {
   log::warning(
       "session {:x} does not give the write lease of inode {} back: it has lost it, and others see the file "
       "as it is",
@@ -119,9 +114,8 @@ asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
   leases.to_recall.erase(inode);
   leases.lost.insert(inode);
   if (losses_ != nullptr) losses_->lost(session, inode);
-  leases_.erase(found);
+  leases_.erase(inode);
   settled_.notify_all();
-  co_return Status{};
 }
 
 InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
@@ -132,7 +126,7 @@ InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
 }
 
 asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> wanted, Patience patience) {
-  const TimePoint give_up = clock_.now() + kWait;
+  const TimePoint give_up = std::min(context.deadline, clock_.now() + kWait);
   std::optional<sight::Wait> wait;
   uint64_t waits_for = 0;  // the process that `wait` names
   while (!wanted.empty()) {
@@ -140,6 +134,7 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     InodeId unsettled = first_untold(wanted);
     TimePoint look_again = std::min(give_up, now + kTellAgain);
     bool revoked = false;
+    uint64_t unnoted = 0;  // a session that loses one and of which that is not noted; 0: there is none
     // This process has one of the leases, and loses it first; 0: it is not known.
     uint64_t keeper = 0;
     TimePoint keeper_revoked = TimePoint::max();
@@ -155,14 +150,24 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
       }
       look_again = std::min(look_again, until);
       if (until > now) continue;
-      KINTSUGI_CO_TRY(co_await revoke(inode, found->second.session));
+      if (losses_ != nullptr && !sessions_.has_lost(found->second.session)) {
+        unnoted = found->second.session;
+        continue;
+      }
+      revoke(inode, found->second.session);
       revoked = true;
     }
     if (!unsettled) break;
-    if (revoked) continue;  // others may have got one meanwhile
+    if (revoked) continue;  // the last one may have been that
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
                        fmt::format("inode {} is being written out by another client", unsettled)};
+    // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss. While that becomes
+    // durable the client may speak, give the lease back and be granted it anew: so all is looked at again.
+    if (unnoted != 0) {
+      KINTSUGI_CO_TRY(co_await losses_->note_loss(unnoted));
+      continue;
+    }
     // One wait for all rounds with one keeper: in each of them it is only told again.
     if (!wait || keeper != waits_for) {
       wait.reset();

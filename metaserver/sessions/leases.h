@@ -91,7 +91,7 @@ class Leases {
     uint64_t by = 0;
   };
   /// Returns once nobody else keeps anything back of any of these inodes, all at the same moment. The owners of their leases are asked
-  /// at once. kUnavailable: somebody still does after kWait. Inodes that names lead to are settled by Settling, which looks anew.
+  /// at once. kUnavailable: somebody still does after kWait, or at the deadline. Inodes that names lead to are settled by Settling, which looks anew.
   asio::awaitable<Status> settle(Context context, std::vector<Wanted> wanted,
                                  Patience patience = Patience::kWhileItSpeaks);
   asio::awaitable<Status> settle(Context context, const std::vector<InodeId>& inodes, uint64_t session,
@@ -150,7 +150,8 @@ class Leases {
   /// The first that sessions of before a start may have leases of and have not told yet; none: there is no such one.
   InodeId first_untold(const std::vector<Wanted>& wanted) const;
   TimePoint revoked_at(const Lease& lease, Patience patience) const;
-  asio::awaitable<Status> revoke(InodeId inode, uint64_t session);
+  /// REQUIRES: the session has it, and the loss is noted.
+  void revoke(InodeId inode, uint64_t session);
 
   const runtime::Clock& clock_;
   Sessions& sessions_;

@@ -84,21 +84,34 @@ asio::awaitable<Status> RemoteClusterView::fetch(Context context, std::vector<St
     std::erase_if(stripes_, [now](const auto& kept) { return now >= kept.second.fetched + kFresh; });
     if (stripes_.size() + stripes.size() > kMaxKept) stripes_.clear();
   }
-  co_return co_await describe(context, std::move(stripes));
+  for (int question = 0; question < kQuestions && !stripes.empty(); ++question) {
+    KINTSUGI_CO_TRY(co_await describe(context, stripes));
+    std::erase_if(stripes, [this](StripeId id) { return fetched(id); });
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> RemoteClusterView::describe(Context context, std::vector<StripeId> stripes) {
   const TimePoint asked = runtime_.clock.now();
+  const uint64_t question = ++questions_;
   proto::DescribeStripesRequest request;
-  for (StripeId stripe : stripes)
+  for (StripeId stripe : stripes) {
     request.add_stripe_ids(stripe.value);
+    stripes_.try_emplace(stripe, Kept{.since = question});
+  }
   proto::DescribeStripesResponse response;
   KINTSUGI_CO_TRY(
       co_await client_.call(limited(context), metaserver_, rpc::Method::kDescribeStripes, request, response));
-  for (StripeId stripe : stripes)
-    stripes_[stripe] = {asked, std::nullopt};
+  std::map<StripeId, std::optional<StripeView>> told;
   for (const proto::StripeDescription& description : response.stripes())
-    stripes_[StripeId{description.stripe().stripe_id()}] = {asked, stripe_view(description)};
+    told[StripeId{description.stripe().stripe_id()}] = stripe_view(description);
+  for (StripeId stripe : stripes) {
+    // What was forgotten meanwhile has changed, and the answer may be older than that.
+    const auto kept = stripes_.find(stripe);
+    if (kept == stripes_.end() || question < kept->second.since || asked < kept->second.fetched) continue;
+    kept->second.fetched = asked;
+    kept->second.stripe = std::move(told[stripe]);
+  }
   co_return Status{};
 }
 
@@ -129,6 +142,8 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   proto::CommitRepairResponse response;
   const Status allowed =
       co_await client_.call(limited(context), metaserver_, rpc::Method::kCommitRepair, request, response);
+  // A repair that was given up says nothing of the next one of the chunk, which may have asked meanwhile.
+  if (!wanted_.contains(place.repair_id)) co_return Status{Code::kCancelled, "given up before it began"};
   if (allowed.ok()) {
     checked_[place.chunk] = {.life = response.life(), .repair_id = place.repair_id};
     co_return Status{};
@@ -152,8 +167,6 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
   Status checked;
   for (size_t i = 0; i < places.size() && checked.ok(); ++i)
     checked = co_await check_place(context, Place{places[i].first, places[i].second, request.repair_id()});
-  if (checked.ok() && !wanted_.contains(request.repair_id()))
-    checked = {Code::kCancelled, "given up before it began"};
   proto::RepairChunkResponse response;
   Status rebuilt = checked;
   if (checked.ok())

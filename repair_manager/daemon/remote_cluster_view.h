@@ -25,6 +25,8 @@ class RemoteClusterView final : public ClusterView {
  public:
   static constexpr Duration kFresh = std::chrono::seconds(5);
   static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes that are kept at most
+  /// How often fetch() asks for a stripe that is forgotten while the answer is on its way.
+  static constexpr int kQuestions = 2;
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   /// Pause before a commit is sent again whose connection broke.
   static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);
@@ -69,8 +71,10 @@ class RemoteClusterView final : public ClusterView {
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
 
  private:
+  /// Made when the stripe is asked for, and removed when it is forgotten: an answer is taken as long as what it was asked for is there.
   struct Kept {
-    TimePoint fetched;
+    uint64_t since = 0;  ///< number of the first question of which the answer may be taken
+    TimePoint fetched = TimePoint::min();
     std::optional<StripeView> stripe;
   };
   struct Place {
@@ -101,6 +105,7 @@ class RemoteClusterView final : public ClusterView {
   std::vector<proto::ServerState> states_;
   std::vector<ServerView> servers_;
   std::map<StripeId, Kept> stripes_;
+  uint64_t questions_ = 0;              ///< questions for stripes that were asked so far
   std::map<ChunkId, Checked> checked_;  ///< chunks whose repair runs
   std::set<uint64_t> wanted_;           ///< repairs in execute() that were not given up
   /// Until when the metaserver's word on pending deletions is believed.

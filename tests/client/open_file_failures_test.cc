@@ -70,6 +70,39 @@ TEST(OpenFile, WhoseLeaseWasLostLosesWhatWasNotWrittenOutAndGoesOnToWork) {
   rig.close(handle);
 }
 
+TEST(OpenFile, TellsAtOnceThatItKnowsOfALostLeaseAndWritesNothingBefore) {
+  for (const size_t size : {1000u, 2'000'000u}) {
+    OpenFileRig rig(4);
+    FakeMetaServer& meta = rig.cluster.meta;
+    const uint64_t inode = meta.add_inode();
+    auto handle = rig.open(inode);
+    ASSERT_EQ(rig.write(*handle, 0, random_bytes(size, 1)), Status{});
+    meta.refuses_writes = {Code::kLeaseLost, "was given to others, since this client was silent"};
+    EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kLeaseLost);
+    meta.refuses_writes = {};
+    KINTSUGI_EXPECT_OK(rig.write(*handle, 0, random_bytes(size, 2)));
+    KINTSUGI_EXPECT_OK(rig.run(handle->sync({})));
+    EXPECT_TRUE(meta.given_back.contains(inode)) << "the metaserver refuses everything until it is told, and "
+                                                    "that comes when the session says something next";
+    rig.close(handle);
+  }
+}
+
+TEST(OpenFile, WhoseBytesAreRefusedLeavesNoUploadToTheMetaserver) {
+  for (const size_t size : {50'000u, 2'000'000u}) {
+    OpenFileRig rig(4);
+    const uint64_t inode = rig.cluster.meta.add_inode();
+    auto handle = rig.open(inode);
+    ASSERT_EQ(rig.write(*handle, 0, random_bytes(size, 1)), Status{});
+    rig.cluster.meta.refuses_writes = {Code::kQuota, "too much"};
+    EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kQuota);
+    EXPECT_EQ(rig.cluster.meta.aborts, 1) << size;
+    rig.cluster.meta.refuses_writes = {};
+    KINTSUGI_EXPECT_OK(rig.run(handle->sync({})));
+    rig.close(handle);
+  }
+}
+
 TEST(OpenFile, ThatWasRemovedAndClosedIsNoLossAndOneThatIsOpenIs) {
   for (const bool open : {false, true}) {
     OpenFileRig rig(16);

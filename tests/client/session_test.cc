@@ -17,6 +17,7 @@ class CountingUser final : public LeaseUser {
   void end_leases(const std::vector<uint64_t>&) override { ++calls; }
   void want_lease(uint64_t) override { ++calls; }
   void refused(uint64_t, const Status&) override { ++calls; }
+  void attributes_refused(uint64_t, const Status&) override { ++calls; }
   void written(const proto::Attributes&, bool) override { ++calls; }
 
   size_t calls = 0;

@@ -128,5 +128,82 @@ TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
   EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
 }
 
+TEST(Leases, ACopyIntoAFileWhoseLeaseWasLostIsRefusedUntilItsClientKnows) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/g"));
+  proto::CopyExtentsRequest copy;
+  copy.set_from(rig.open("/g")->attributes().inode());
+  copy.set_to(rig.inode);
+  copy.set_length(1000);
+  copy.mutable_change()->set_session(kWriter);
+  copy.mutable_change()->set_number(1);
+  ASSERT_TRUE(*rig.get(kWriter, false, true));
+  ASSERT_TRUE(rig.get_of(rig.inode, kReader, false, false, 15s)) << "the writer is silent";
+  KINTSUGI_ASSERT_OK(rig.grow(kReader, 400'000, 1));
+  const auto late = rig.call<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, copy);
+  ASSERT_FALSE(late) << "a call that was under way all the time comes over what others wrote";
+  EXPECT_EQ(late.error().code(), Code::kLeaseLost);
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  copy.mutable_change()->set_number(2);
+  EXPECT_TRUE(rig.call<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, copy));
+}
+
+/// Leases of one session, whose losses become durable slowly.
+struct SlowLosses final : Leases::Losses {
+  static constexpr Duration kNotes = 1s;
+  SlowLosses() : node(simulation, "10.0.0.1"), sessions(node.runtime()), tasks(node.runtime()) {
+    sessions.hold(kWriter, InodeId{1});
+    EXPECT_TRUE(leases.inherit(kWriter, file));
+  }
+  ~SlowLosses() { simulation.run(tasks.stop()); }
+  asio::awaitable<Status> note_loss(uint64_t session) override {
+    (void)co_await tasks.sleep_for(kNotes);
+    sessions.lost_something(session, true);
+    co_return Status{};
+  }
+  void lost(uint64_t, InodeId) override {}
+  asio::awaitable<void> settle(Duration limit) {
+    Context context;
+    context.deadline = simulation.now() + limit;
+    settled = co_await leases.settle(context, file, kReader);
+    settled_at = simulation.now();
+  }
+
+  simulation::Simulation simulation{1};
+  simulation::SimNode node;
+  Sessions sessions;
+  Leases leases{node.runtime(), sessions, this};
+  runtime::TaskGroup tasks;
+  std::optional<Status> settled;
+  TimePoint settled_at;
+  const InodeId file{9};
+};
+
+TEST(Leases, OneThatIsGrantedAnewWhileTheLossOfTheFormerIsNotedIsNotLost) {
+  SlowLosses rig;
+  rig.tasks.spawn(rig.settle(30s));
+  rig.simulation.run_for(Leases::kTakeOver + SlowLosses::kNotes / 2);
+  ASSERT_FALSE(rig.settled);
+  // Just then its client is back, has written everything out, and goes on to write.
+  rig.leases.give_back(kWriter, rig.file);
+  ASSERT_TRUE(rig.leases.inherit(kWriter, rig.file));
+  rig.simulation.run_for(SlowLosses::kNotes);
+  EXPECT_TRUE(rig.leases.owns(rig.file, kWriter)) << "nobody has asked for this one yet";
+  rig.leases.give_back(kWriter, rig.file);
+  rig.simulation.run_for(2 * Leases::kTellAgain);
+  ASSERT_TRUE(rig.settled);
+  KINTSUGI_EXPECT_OK(*rig.settled);
+}
+
+TEST(Leases, NobodyWaitsForOneAfterTheDeadlineOfHisCall) {
+  SlowLosses rig;
+  const TimePoint begin = rig.simulation.now();
+  rig.tasks.spawn(rig.settle(3s));
+  ASSERT_TRUE(rig.simulation.run_until([&] { return rig.settled.has_value(); }, 30s));
+  EXPECT_EQ(rig.settled->code(), Code::kUnavailable);
+  EXPECT_LE(rig.settled_at - begin, 3s) << "he is not there any more";
+  EXPECT_TRUE(rig.leases.owns(rig.file, kWriter));
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

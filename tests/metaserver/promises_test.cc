@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "common/base/crc32c.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -41,6 +42,21 @@ struct PromiseRig : MetaServerRig {
     request.set_inode(file);
     request.set_mode(mode);
     return status_of(call<proto::InodeResponse>(rpc::Method::kSetAttributes, request));
+  }
+  /// Gives the file extents of one byte each, so far apart.
+  Status scatter(uint64_t extents, uint64_t apart) {
+    proto::WriteExtentsRequest request;
+    request.set_inode(file);
+    for (uint64_t i = 0; i < extents; ++i) {
+      proto::Extent& extent = *request.add_extents();
+      extent.set_file_offset(i * apart);
+      extent.set_length(1);
+    }
+    request.set_size_at_least(extents * apart);
+    const std::string bytes(extents, 'x');
+    request.set_inline_data(bytes);
+    request.set_inline_crc(crc32c(std::as_bytes(std::span(bytes))));
+    return status_of(call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request));
   }
   proto::MakeInodeRequest making(uint64_t session, const std::string& name) {
     proto::MakeInodeRequest request;
@@ -124,6 +140,38 @@ TEST(Promises, AChangeWaitsForWhomeverMayBelieveSomethingElseAndNotForLonger) {
   EXPECT_LT(rig.took([&] { return rig.chmod(kReader, 0600); }), 100ms) << "its own change it knows";
   rig.look(kReader, "f");
   EXPECT_GT(rig.took([&] { return rig.chmod(0, 0640); }), 500ms) << "one without a session";
+}
+
+TEST(Promises, ARepetitionOfALongTruncationIsAnsweredOnceOthersHaveHeardOfItsEnd) {
+  constexpr uint64_t kExtents = 1000, kApart = 10;
+  for (Duration before_look{}; before_look < 4ms; before_look += 100us) {
+    SCOPED_TRACE(fmt::format("{} us", before_look / 1us));
+    PromiseRig rig;
+    KINTSUGI_ASSERT_OK(rig.scatter(kExtents, kApart));
+    proto::SetAttributesRequest cut;
+    cut.mutable_change()->set_session(kWriter);
+    cut.mutable_change()->set_number(++rig.number);
+    cut.set_inode(rig.file);
+    cut.set_size(15);
+    // It is cut off in steps, and the call is sent once more meanwhile.
+    std::optional<Status> first, again;
+    asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(cut, first), asio::detached);
+    rig.simulation.run_for(500us);
+    asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(cut, again), asio::detached);
+    rig.simulation.run_for(before_look);
+    const TimePoint look = rig.simulation.now();
+    proto::GetInodeRequest get;
+    get.set_inode(rig.file);
+    get.set_session(kReader);
+    const auto seen = rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get);
+    ASSERT_TRUE(seen);
+    ASSERT_TRUE(rig.simulation.run_until([&] { return first || again; }, 10s));
+    if (seen->attributes().size() > cut.size())
+      EXPECT_GE(rig.simulation.now(), look + Promises::kHolds) << "the reader may still believe the old size";
+    ASSERT_TRUE(rig.simulation.run_until([&] { return first && again; }, 10s));
+    KINTSUGI_EXPECT_OK(*first);
+    KINTSUGI_EXPECT_OK(*again);
+  }
 }
 
 TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {

@@ -98,6 +98,7 @@ class MonitorRig {
     start();
   }
   ~MonitorRig() {
+    log::set_level(log::Level::kInfo);  // other tests of the process count lines
     if (monitor) simulation.run(monitor->stop());
     simulation.run(meta->stop());
     simulation.run(client->stop());

@@ -158,6 +158,7 @@ TEST(TraceExporter, ACollectorThatFailsIsLeftAloneForAWhile) {
   rig.send("http://127.0.0.1:1/");  // nobody listens there
   EXPECT_EQ(lines.size(), 2u);
   log::set_sink({});
+  log::set_level(log::Level::kInfo);
 }
 
 }  // namespace

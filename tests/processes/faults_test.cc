@@ -1,5 +1,6 @@
 // `kintsugi fault` against real daemons: what it sets happens, what makes no sense changes nothing, and daemons that have no fault points say so.
 #include <algorithm>
+#include <csignal>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -54,6 +55,19 @@ TEST_F(FaultCommand, WhatItSetsHappensUntilItIsCleared) {
   EXPECT_NE(kintsugi({"mkdir", "/two"}).exit_code, 0);
   EXPECT_THAT(kintsugi({"fault", "clear", "metaserver"}).out, HasSubstr("no faults are set"));
   EXPECT_EQ(kintsugi({"mkdir", "/two"}).exit_code, 0);
+}
+
+TEST_F(FaultCommand, ADaemonWithACallThatNeverEndsStopsAllTheSame) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"fault", "set", "chunkserver-1", "serve-stream", "hang"}).exit_code, 0);
+  const std::string file = make_file("file", 8'000'000, 5);
+  BackgroundCommand put(command({"put", file, "/file"}), environment());
+  ASSERT_TRUE(
+      eventually([&] { return faults("chunkserver-1")[0].at("happened") > 0; }, std::chrono::seconds(30)));
+  const std::string daemon = "/proc/" + std::to_string(pid_of("chunkserver-1")) + "/cmdline";
+  send("chunkserver-1", SIGTERM);
+  EXPECT_TRUE(eventually([&] { return read_file(daemon).empty(); }, std::chrono::seconds(40)));
+  EXPECT_EQ(put.exit_code(), 0) << "others took its place";
 }
 
 TEST_F(FaultCommand, WhatMakesNoSenseGetsOneLineAndChangesNothing) {

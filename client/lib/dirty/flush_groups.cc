@@ -180,7 +180,10 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
   }
   counts_.stripes += upload.stripes();
   counts_.extents += extents_of(request);
-  take(group, told, co_await calls_.write_extents(task.context(), std::move(request)));
+  const auto written = co_await calls_.write_extents(task.context(), std::move(request));
+  // What had no answer may have been carried out.
+  if (!written && !may_pass_later(written.error().code())) co_await upload.abort();
+  take(group, told, written);
 }
 
 }  // namespace kintsugi::client

@@ -84,6 +84,15 @@ void FileLeases::lost(const std::vector<uint64_t>& inodes) {
   }
 }
 
+void FileLeases::lost_by_answer(uint64_t inode) {
+  if (!shared_.session.leases().lose(inode)) return;
+  if (const auto state = file(inode)) {
+    shared_.tasks.spawn(give_back_lost(state));
+  } else {
+    shared_.session.leases().give_back(inode);
+  }
+}
+
 asio::awaitable<void> FileLeases::give_back_lost(std::shared_ptr<OpenFileState> state) {
   sight::Task task(shared_.context(), kGiveBackLost);
   WriteLeases& leases = shared_.session.leases();
@@ -120,6 +129,11 @@ void FileLeases::refused(uint64_t inode, const Status& why) {
   if (!state) return;
   state->is_gone(why);
   if (state->is_clean() && !state->is_open()) shared_.files.erase(inode);
+}
+
+void FileLeases::attributes_refused(uint64_t inode, const Status& why) {
+  log::warning("attributes of inode {} are not changed: {}", inode, why.to_string());
+  if (const auto state = file(inode)) state->attributes_refused(why);
 }
 
 void FileLeases::written(const proto::Attributes& attributes, bool lease) {

@@ -31,8 +31,11 @@ class FileLeases : public LeaseUser {
   void end_leases(const std::vector<uint64_t>& inodes) override;
   void want_lease(uint64_t inode) override;
   void refused(uint64_t inode, const Status& why) override;
+  void attributes_refused(uint64_t inode, const Status& why) override;
   void written(const proto::Attributes& attributes, bool lease) override;
 
+  /// A write of the file was refused, for its lease is lost: that is known before the session is told.
+  void lost_by_answer(uint64_t inode);
   /// The file is not open any more, and clean.
   void forget(uint64_t inode) { unleased_.erase(inode); }
 

@@ -43,6 +43,11 @@ void OpenFileState::attributes_set(const proto::Attributes& attributes, bool mod
   if (modified) write_back_.set_modified(attributes.modified_ns());
 }
 
+void OpenFileState::attributes_refused(const Status& why) {
+  attributes_.doubt_own_changes();
+  handles_.record_error(why);
+}
+
 // ---- reading
 
 asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t offset,

@@ -66,6 +66,9 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   /// The metaserver has what attributes_set() changed, and told these attributes then.
   void attributes_written(const proto::Attributes& attributes) { attributes_.take_written(attributes); }
 
+  /// It has not, and will not: every handle is told `why`.
+  void attributes_refused(const Status& why);
+
   // ---- for handles
   FileHandles& handles() { return handles_; }
   bool is_open() const { return handles_.any(); }

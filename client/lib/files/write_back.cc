@@ -179,15 +179,15 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status) {
   }
   if (gone) {
     // Without handles its last name was removed: nobody will ask for the bytes.
-    if (handles_.any()) {
+    if (handles_.any())
       log::warning("inode {}: {} bytes are lost: the file is open here and gone at the metaserver", inode_,
                    dirty_.bytes());
-    }
     is_gone(status);
+    shared_.session.leases().give_back(inode_);
   } else {
     lease_lost();  // the file still exists; only these bytes are lost
+    shared_.leases.lost_by_answer(inode_);
   }
-  shared_.session.leases().give_back(inode_);
 }
 
 asio::awaitable<Status> WriteBack::write_out(Context context, Layer layer) {
@@ -236,7 +236,11 @@ asio::awaitable<Status> WriteBack::try_write_out(Context context, Layer layer) {
   shared_.counts.stripes_written += upload.stripes();
   const uint64_t since = attributes_.heard();
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
-  if (!written) co_return written.error();
+  if (!written) {
+    // What had no answer may have been carried out.
+    if (!is_without_answer(written.error())) co_await upload.abort();
+    co_return written.error();
+  }
   if (!layer->discarded) layer_is_durable(*layer, written->attributes(), since);
   co_return Status{};
 }

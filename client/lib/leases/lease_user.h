@@ -29,6 +29,8 @@ class LeaseUser {
   virtual void want_lease(uint64_t inode) = 0;
   /// The metaserver will not have this inode: whoever uses it is to be told.
   virtual void refused(uint64_t inode, const Status& why) = 0;
+  /// It will not have a change of the attributes of this inode.
+  virtual void attributes_refused(uint64_t inode, const Status& why) = 0;
   /// The metaserver has it: as it is there, and whether the session has its lease.
   virtual void written(const proto::Attributes& attributes, bool lease) = 0;
 };

@@ -108,10 +108,7 @@ void LeasedNames::name_taken(uint64_t parent, std::string_view name) {
   const auto directory = directories_.find(parent);
   if (directory == directories_.end()) return;
   directory->second.is_current = false;
-  const auto found = directory->second.names.find(name);
-  if (found == directory->second.names.end()) return;
-  directory->second.names.erase(found);
-  --names_;
+  names_ -= directory->second.names.erase(std::string(name));
 }
 
 asio::awaitable<Result<proto::Attributes>> LeasedNames::lookup(Context context,
@@ -149,11 +146,8 @@ asio::awaitable<Result<proto::Attributes>> LeasedNames::link(Context context, pr
                                                              uint64_t tag) {
   const uint64_t parent = request.parent();
   name_given(parent, request.name());
-  if (linked_.size() < kMaxLinked) {
-    linked_.insert(request.inode());
-  } else {
-    may_be_linked_ = true;
-  }
+  may_be_linked_ = may_be_linked_ || linked_.size() >= kMaxLinked;
+  if (!may_be_linked_) linked_.insert(request.inode());
   auto linked = co_await calls_.link(context, std::move(request), tag);
   may_have_changed(parent);
   co_return linked;
@@ -310,6 +304,10 @@ void LeasedNames::carried_out(const proto::NameChange& change,
     log::warning("'{}' in directory {} is not removed: {}", change.unlink().name(), change.unlink().parent(),
                  status.to_string());
     name_given(change.unlink().parent(), change.unlink().name());
+  }
+  if (change.has_attributes() && !status.ok()) {
+    may_have_changed(inode);
+    user_.attributes_refused(inode, status);
   }
   if (status.ok() && last && written.has_attributes()) user_.written(written.attributes(), written.lease());
 }

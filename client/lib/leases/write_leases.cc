@@ -40,14 +40,17 @@ void WriteLeases::give_back(uint64_t inode) {
 
 std::vector<uint64_t> WriteLeases::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
   std::vector<uint64_t> news;
-  for (const uint64_t inode : inodes) {
-    // The word that it was given up may be on its way.
-    if (news_given_back_.contains(inode) || giving_back_.contains(inode)) continue;
-    if (!lost_.insert(inode).second) continue;
-    leases_.erase(inode);
-    news.push_back(inode);
-  }
+  for (const uint64_t inode : inodes)
+    if (lose(inode)) news.push_back(inode);
   return news;
+}
+
+bool WriteLeases::lose(uint64_t inode) {
+  // The word that it was given up may be on its way.
+  if (news_given_back_.contains(inode) || giving_back_.contains(inode)) return false;
+  if (!lost_.insert(inode).second) return false;
+  leases_.erase(inode);
+  return true;
 }
 
 const std::set<uint64_t>& WriteLeases::some_given_back(size_t most) {
