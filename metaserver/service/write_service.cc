@@ -107,8 +107,6 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
                                                      const proto::WriteExtentsRequest& request,
                                                      proto::WriteExtentsResponse& response) {
   const UploadId upload{request.upload_id()};
-  // A call that this one repeats has two steps to do or more, which is why this one is done in steps, too: they take longer than its
-  // names took since it was found not to be over, so that its stripes are not freed yet.
   KINTSUGI_CO_TRY(co_await seal_brought(context, request));
   for (int i = 0; i < request.more_size(); ++i)
     response.add_more();

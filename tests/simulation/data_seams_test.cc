@@ -1,4 +1,5 @@
 // Where leases, snapshots and clocks meet, on a whole cluster.
+#include <algorithm>
 #include <optional>
 
 #include <boost/asio/co_spawn.hpp>
@@ -6,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "client/lib/files/open_files.h"
+#include "client/lib/leases/reserved_ids.h"
 #include "tests/expect_ok.h"
 #include "tests/simulation/cluster/client_program.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
@@ -128,6 +130,31 @@ TEST(DataSeamsInACluster, AModeThatWasSetUnderALeaseIsTakenThoughTheFileWasClose
   EXPECT_EQ(seen->mode(), 0600u) << "the change came after the lease had been given back, and was refused";
   EXPECT_FALSE(files->session().has_lease(inode));
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
+TEST(DataSeamsInACluster, AModeThatIsLostWithTheLeaseIsToldAtTheNextSync) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20});
+  auto others = cluster.client_program(1).client().open_files({.dirty_bytes = 4 << 20});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
+  auto handle = file_with_mode_changed(cluster, *files);
+  ASSERT_TRUE(handle);
+  const uint64_t inode = handle->file().inode();
+  cluster.network().cut(SimulatedCluster::client_name(0), "metaserver");
+  auto other = cluster.run(others->open({}, inode, true));
+  ASSERT_TRUE(other) << other.error();
+  cluster.network().mend(SimulatedCluster::client_name(0), "metaserver");
+  EXPECT_EQ(cluster.run(handle->sync({})).code(), Code::kLeaseLost);
+  KINTSUGI_EXPECT_OK(cluster.run(handle->sync({})));
+  const auto told = cluster.run(handle->file().refresh({}));
+  ASSERT_TRUE(told) << told.error();
+  EXPECT_EQ(told->mode(), (*other)->file().attributes().mode()) << "it was never 0600 for anybody else";
+  KINTSUGI_EXPECT_OK(cluster.run((*other)->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(handle->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
 }
 
 asio::awaitable<void> sync_file(client::OpenHandle& handle, std::optional<Status>& outcome) {
@@ -266,6 +293,50 @@ TEST(DataSeamsInACluster, ANameThatARenameGivesIsThereThoughItsMakingBeforeIsRef
   ASSERT_TRUE(files->names().is_leased(parent))
       << "the metaserver is asked for all names: this shows nothing";
   EXPECT_NE(look_up(cluster, *files, parent, "x"), 0u);
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
+TEST(DataSeamsInACluster, WhatIsMadeWhileTheMetaserverDoesNotAnswerForMinutesIsThereAfterwards) {
+#ifndef KINTSUGI_FAULT_POINTS
+  GTEST_SKIP() << "built without fault points";
+#endif
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  const auto directory =
+      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
+  ASSERT_TRUE(directory) << directory.error();
+  const uint64_t parent = directory->inode();
+  cluster.run_for(1s);  // ids are reserved
+  for (uint32_t i = 0; i < client::ReservedIds::kAtOnce / 2; ++i) {
+    const std::string name = fmt::format("{}", i);
+    ASSERT_TRUE(cluster.run(files->names().make({}, making(parent, name, proto::Attributes::FILE))));
+  }
+  KINTSUGI_ASSERT_OK(cluster.run(files->names().flush({})));
+  // The metaserver does what it is asked, and its disk does not say that it is done.
+  runtime::FaultPoints& faults = cluster.metaserver_node().faults();
+  ASSERT_TRUE(faults.set(
+      {.point = runtime::FaultPoint::kComplete, .action = runtime::FaultAction::kHang, .detail = "commit"}));
+  // The next one needs more ids, for which the metaserver is asked again and again.
+  std::vector<std::optional<Status>> made(8);
+  for (size_t i = 0; i < made.size(); ++i) {
+    asio::co_spawn(cluster.simulation().executor(),
+                   make_in_background(
+                       *files, making(parent, fmt::format("late-{}", i), proto::Attributes::FILE), made[i]),
+                   asio::detached);
+    cluster.run_for(30s);
+  }
+  faults.clear();
+  const auto all_made = [&] {
+    return std::ranges::all_of(made, [](const auto& one) { return one.has_value(); });
+  };
+  ASSERT_TRUE(cluster.simulation().run_until(all_made, 1min));
+  cluster.run_for(10s);
+  for (size_t i = 0; i < made.size(); ++i) {
+    KINTSUGI_EXPECT_OK(*made[i]);
+    EXPECT_TRUE(cluster.run(cluster.client().stat(fmt::format("/d/late-{}", i)))) << i;
+  }
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 

@@ -29,7 +29,7 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       unsent(resources, session, direct, tasks, name_log),
       calls(session, direct, unsent),
       locks(resources, calls, leases, options.io_timeout),
-      ids(resources, session.id(), direct, tasks),
+      ids(resources, session.id(), unsent, tasks),
       names(resources, calls, unsent, ids, leases,
             {.lease_directories = options.lease_directories, .max_names = options.known_names}),
       groups(resources, calls, tasks, context()),
@@ -73,7 +73,7 @@ void FilesShared::relieve() {
 void FilesShared::forget(uint64_t inode) {
   // Attributes that were changed under the lease are refused without it, so they go ahead of its return. Those of an inode that the
   // metaserver has not heard of come under the lease of its directory.
-  const bool attributes_first = unsent.has_attributes_of(inode) && !session.leases().is_unknown(inode);
+  const bool attributes_first = !session.leases().is_unknown(inode) && unsent.has_attributes_of(inode);
   if (session.has_lease(inode) && attributes_first)
     leases.end_leases({inode});
   else if (session.has_lease(inode))

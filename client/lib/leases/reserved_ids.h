@@ -6,20 +6,22 @@
 #include <optional>
 #include <utility>
 
-#include "client/lib/leases/repeated_calls.h"
+#include "client/lib/leases/unsent_names.h"
 #include "client/lib/resources.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::client {
 
-/// The metaserver reserves ranges for the session durably. The next one is asked for in the background when half of
-/// one is left.
+/// The metaserver reserves ranges for the session durably, and remembers the last few of them. The next one is asked for
+/// in the background when half of one is left. A call without an answer may have reserved one, too: after that no id is
+/// used any more, and before more are asked for the metaserver hears of all inodes that were made with them.
 class ReservedIds {
  public:
   static constexpr uint32_t kAtOnce = 4000;
 
-  ReservedIds(Resources& resources, uint64_t session, RepeatedCalls& calls, runtime::TaskGroup& tasks)
-      : resources_(resources), session_(session), calls_(calls), tasks_(tasks) {}
+  /// References outlive it.
+  ReservedIds(Resources& resources, uint64_t session, UnsentNames& unsent, runtime::TaskGroup& tasks)
+      : resources_(resources), session_(session), unsent_(unsent), tasks_(tasks) {}
 
   /// None: the metaserver has to make the inode.
   std::optional<uint64_t> take();
@@ -29,14 +31,16 @@ class ReservedIds {
   void lost() { ranges_.clear(); }
 
  private:
+  void want();
   asio::awaitable<void> reserve();
 
   Resources& resources_;
   const uint64_t session_;
-  RepeatedCalls& calls_;
+  UnsentNames& unsent_;
   runtime::TaskGroup& tasks_;
   std::deque<std::pair<uint64_t, uint64_t>> ranges_;  ///< each from an id on, so many
   bool reserving_ = false;
+  bool unanswered_ = false;  ///< whether the last call had no answer
 };
 
 }  // namespace kintsugi::client
