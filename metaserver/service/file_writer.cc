@@ -79,7 +79,7 @@ Status FileWriter::compact(Transaction& transaction, const proto::WriteExtentsRe
             fmt::format("at most {} extents are replaced at once", kMaxExtentsReplaced)};
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
-  // What is in no new stripe has to be as it was: whoever could name other bytes would read what is not the file's.
+  // An extent in no new stripe has to be as it was: a caller that could name other bytes would read another file's.
   // Both are in file order, or else they are refused.
   std::vector<StripeId> named = stripes;
   auto old = request.replaced().begin();

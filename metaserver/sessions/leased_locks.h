@@ -10,9 +10,9 @@
 
 namespace kintsugi::metaserver {
 
-/// What is known here of the locks of an inode under a lease is what was so when the session got it, and means nothing
-/// until the session has told what is left: with the end of the lease, after a start of the metaserver, or when another
-/// process goes on with the session.
+/// The metaserver knows the locks of an inode under a lease as they were when the session got the lease. That means
+/// nothing until the session has told which are left: with the end of the lease, after a start of the metaserver, or
+/// when another process goes on with the session.
 class LeasedLocks {
  public:
   /// References outlive it.

@@ -162,8 +162,8 @@ asio::awaitable<Status> Leases::settle(Context context, std::vector<Wanted> want
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
                        fmt::format("inode {} is being written out by another client", unsettled)};
-    // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss. While that becomes
-    // durable the client may speak, give the lease back and be granted it anew: so all is looked at again.
+    // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss. While
+    // that becomes durable the client may speak, give the lease back and be granted it anew: so all is looked at again.
     if (unnoted != 0) {
       KINTSUGI_CO_TRY(co_await losses_->note_loss(unnoted));
       continue;

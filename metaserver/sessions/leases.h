@@ -91,7 +91,8 @@ class Leases {
     uint64_t by = 0;
   };
   /// Returns once nobody else keeps anything back of any of these inodes, all at the same moment. The owners of their leases are asked
-  /// at once. kUnavailable: somebody still does after kWait, or at the deadline. Inodes that names lead to are settled by Settling, which looks anew.
+  /// at once. kUnavailable: somebody still does after kWait, or at the deadline. Inodes that names lead to are settled
+  /// by Settling, which looks anew.
   asio::awaitable<Status> settle(Context context, std::vector<Wanted> wanted,
                                  Patience patience = Patience::kWhileItSpeaks);
   asio::awaitable<Status> settle(Context context, const std::vector<InodeId>& inodes, uint64_t session,

@@ -106,7 +106,7 @@ asio::awaitable<Status> RemoteClusterView::describe(Context context, std::vector
   for (const proto::StripeDescription& description : response.stripes())
     told[StripeId{description.stripe().stripe_id()}] = stripe_view(description);
   for (StripeId stripe : stripes) {
-    // What was forgotten meanwhile has changed, and the answer may be older than that.
+    // A stripe that was forgotten meanwhile has changed, and this answer may be older than the change.
     const auto kept = stripes_.find(stripe);
     if (kept == stripes_.end() || question < kept->second.since || asked < kept->second.fetched) continue;
     kept->second.fetched = asked;

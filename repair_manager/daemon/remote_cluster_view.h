@@ -71,7 +71,8 @@ class RemoteClusterView final : public ClusterView {
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
 
  private:
-  /// Made when the stripe is asked for, and removed when it is forgotten: an answer is taken as long as what it was asked for is there.
+  /// Is made when the stripe is asked for, and removed when the stripe is forgotten. An answer is taken only if the
+  /// entry that its question made is still there.
   struct Kept {
     uint64_t since = 0;  ///< number of the first question of which the answer may be taken
     TimePoint fetched = TimePoint::min();

@@ -104,14 +104,16 @@ def main():
         for name, binaries in (("first", arguments.first), ("second", arguments.second)):
             watched = Watched(binaries, directory / name)
             try:
-                results.append({what: watched.measure(*words) for what, words in operations.items()})
+                idle = {role: count * IDLE_SECONDS for role, count in watched.idle.items()}
+                results.append({f"idle for {IDLE_SECONDS} s": idle}
+                               | {what: watched.measure(*words) for what, words in operations.items()})
             finally:
                 watched.cluster.stop()
             (directory / "got").unlink()
             shutil.rmtree(directory / "got-small")
     print(f"{'':34}{'first':>10}{'second':>10}{'ratio':>8}")
-    for what in operations:
-        for role in results[0][what]:
+    for what, counts in results[0].items():
+        for role in counts:
             first, second = (result[what][role] / 1e6 for result in results)
             print(f"{what + ', ' + role:34}{first:10.1f}{second:10.1f}{second / first:8.3f}")
 

@@ -212,7 +212,7 @@ TEST(LackOfAProcessor, OfAProcessThatHardlyRunsIsSaidBeforeAnybodyWaitsForIt) {
   }
 }
 
-/// What is said `seconds` after server 1 began to wait for its disk.
+/// Returns the verdicts `seconds` after server 1 began to wait for its disk.
 std::vector<Verdict> with_a_disk_that_does_not_answer(
     BusyMachine& rig, int seconds, const std::function<void(int)>& each = [](int) {}) {
   const uint64_t server = rig.server(1);

@@ -230,15 +230,28 @@ uint64_t look_up(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t p
   return found ? found->inode() : 0;
 }
 
+/// A client with the lease of the directory /d, whose inode this is.
+struct LeasedDirectory {
+  std::unique_ptr<client::OpenFiles> files;
+  uint64_t parent = 0;
+};
+
+LeasedDirectory leased_directory(SimulatedCluster& cluster) {
+  LeasedDirectory made;
+  KINTSUGI_EXPECT_OK(cluster.start());
+  made.files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_EXPECT_OK(cluster.run(made.files->session().tell({})));
+  const auto directory =
+      cluster.run(made.files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
+  EXPECT_TRUE(directory) << directory.error();
+  if (directory) made.parent = directory->inode();
+  return made;
+}
+
 TEST(DataSeamsInACluster, ANameThatIsGivenWhileItsRemovalIsUnderWayIsThere) {
   SimulatedCluster cluster({.seed = 1});
-  KINTSUGI_ASSERT_OK(cluster.start());
-  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
-  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
-  const auto directory =
-      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
-  ASSERT_TRUE(directory) << directory.error();
-  const uint64_t parent = directory->inode();
+  const auto [files, parent] = leased_directory(cluster);
+  ASSERT_NE(parent, 0u);
   ASSERT_TRUE(files->names().is_leased(parent));
   cluster.run_for(1s);  // ids are reserved
   // A name that only the metaserver can take away: it was given by a rename.
@@ -270,13 +283,8 @@ TEST(DataSeamsInACluster, ANameThatIsGivenWhileItsRemovalIsUnderWayIsThere) {
 
 TEST(DataSeamsInACluster, ANameThatARenameGivesIsThereThoughItsMakingBeforeIsRefused) {
   SimulatedCluster cluster({.seed = 1});
-  KINTSUGI_ASSERT_OK(cluster.start());
-  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
-  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
-  const auto directory =
-      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
-  ASSERT_TRUE(directory) << directory.error();
-  const uint64_t parent = directory->inode();
+  const auto [files, parent] = leased_directory(cluster);
+  ASSERT_NE(parent, 0u);
   cluster.run_for(1s);  // ids are reserved
   ASSERT_TRUE(cluster.run(files->names().make({}, making(parent, "y", proto::Attributes::FILE))));
   constexpr auto kUnknown = static_cast<proto::Attributes::Type>(99);  // which the metaserver refuses
@@ -301,13 +309,8 @@ TEST(DataSeamsInACluster, WhatIsMadeWhileTheMetaserverDoesNotAnswerForMinutesIsT
   GTEST_SKIP() << "built without fault points";
 #endif
   SimulatedCluster cluster({.seed = 1});
-  KINTSUGI_ASSERT_OK(cluster.start());
-  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
-  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
-  const auto directory =
-      cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
-  ASSERT_TRUE(directory) << directory.error();
-  const uint64_t parent = directory->inode();
+  const auto [files, parent] = leased_directory(cluster);
+  ASSERT_NE(parent, 0u);
   cluster.run_for(1s);  // ids are reserved
   for (uint32_t i = 0; i < client::ReservedIds::kAtOnce / 2; ++i) {
     const std::string name = fmt::format("{}", i);

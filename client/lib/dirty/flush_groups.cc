@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "client/lib/leases/repeated_calls.h"
+
 namespace kintsugi::client {
 namespace {
-
-bool may_pass_later(Code code) {
-  return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCancelled;
-}
 
 uint64_t extents_of(const proto::WriteExtentsRequest& request) {
   uint64_t extents = static_cast<uint64_t>(request.extents_size());
@@ -110,7 +108,7 @@ void FlushGroups::take(const Group& group, const std::vector<size_t>& told,
   };
   if (!written) {
     // A quota that one file would exceed must not keep the others from being written.
-    const bool one_of_them = group.size() > 1 && !may_pass_later(written.error().code());
+    const bool one_of_them = group.size() > 1 && is_refused(written.error());
     for (const auto& waiting : group) {
       if (one_of_them) waiting->alone = true;
       if (one_of_them) queue_.push_back(waiting);
@@ -181,8 +179,8 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
   counts_.stripes += upload.stripes();
   counts_.extents += extents_of(request);
   const auto written = co_await calls_.write_extents(task.context(), std::move(request));
-  // What had no answer may have been carried out.
-  if (!written && !may_pass_later(written.error().code())) co_await upload.abort();
+  // A call without an answer may have been carried out, and then its stripes are in use.
+  if (!written && is_refused(written.error())) co_await upload.abort();
   take(group, told, written);
 }
 

@@ -61,8 +61,8 @@ class GroupUpload {
 
   /// Ok: the bytes are durable on chunkservers.
   asio::awaitable<Status> run();
-  /// What to tell the metaserver then: the members that were not discarded meanwhile, whose places in `members` are in
-  /// `told`.
+  /// The request that tells the metaserver of it afterwards. It has the members that were not discarded meanwhile;
+  /// `told` gets their places in `members`.
   proto::WriteExtentsRequest request(std::vector<size_t>& told);
   uint64_t stripes() const { return static_cast<uint64_t>(packed_.extents_size()); }
   /// After anything went wrong, or nothing was told: the stripes are given up.

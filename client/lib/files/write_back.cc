@@ -237,8 +237,8 @@ asio::awaitable<Status> WriteBack::try_write_out(Context context, Layer layer) {
   const uint64_t since = attributes_.heard();
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) {
-    // What had no answer may have been carried out.
-    if (!is_without_answer(written.error())) co_await upload.abort();
+    // A call without an answer may have been carried out, and then its stripes are in use.
+    if (is_refused(written.error())) co_await upload.abort();
     co_return written.error();
   }
   if (!layer->discarded) layer_is_durable(*layer, written->attributes(), since);

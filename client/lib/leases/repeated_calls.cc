@@ -17,6 +17,10 @@ bool is_without_answer(const Status& status) {
   return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
 }
 
+bool is_refused(const Status& status) {
+  return !status.ok() && !is_without_answer(status) && status.code() != Code::kCancelled;
+}
+
 RepeatedCalls::RepeatedCalls(Resources& resources, Duration io_timeout)
     : resources_(resources),
       io_timeout_(io_timeout == Duration{} ? kForEver : io_timeout),

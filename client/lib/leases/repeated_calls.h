@@ -29,5 +29,7 @@ class RepeatedCalls {
 
 /// The metaserver did not answer in time; it may have carried out the call, or may do so when it comes again.
 bool is_without_answer(const Status& status);
+/// The metaserver refused the call: it was not carried out and will not be. Not so when the client stopped waiting.
+bool is_refused(const Status& status);
 
 }  // namespace kintsugi::client

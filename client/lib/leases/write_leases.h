@@ -61,7 +61,7 @@ class WriteLeases {
   /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows once nothing that was sent
   /// under them can arrive any more, since the metaserver refuses that as long as it is not told.
   std::vector<uint64_t> lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
-  /// The same of one. False: it is none.
+  /// Notes the same of one inode. Returns whether that is news.
   bool lose(uint64_t inode);
   /// It was lost, and is still to be given back.
   bool is_lost(uint64_t inode) const { return lost_.contains(inode); }

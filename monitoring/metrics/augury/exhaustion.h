@@ -1,6 +1,6 @@
 /// When a resource is used up: the trend of a metric that its load does not explain, and what is left of it. Pure.
 ///
-/// The same answers on the scale of seconds ("out of file descriptors in 14 min") and of days ("the disk is full on
+/// It answers the same on the scale of seconds ("out of file descriptors in 14 min") and of days ("the disk is full on
 /// Friday").
 #pragma once
 
