@@ -3,10 +3,14 @@
 #include <algorithm>
 
 namespace kintsugi::repair_manager {
+namespace {
 
-Matching::Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort)
+constexpr size_t kNearby = 64;  // servers that one search visits, unless the parts have the smallest size
+
+}  // namespace
+
+Matching::Matching(JointRepairs repairs, std::vector<HelperRoom> servers)
     : repairs_(repairs),
-      effort_(effort),
       servers_(std::move(servers)),
       helped_(servers_.size()),
       parts_(repairs.size()),
@@ -29,7 +33,7 @@ bool Matching::let_in(size_t index, uint32_t smallest) {
   }
   for (uint32_t grain = kChunkParts; left > 0;) {
     // Most repairs find whole chunks among servers nearby. Only the smallest parts are looked for on all servers.
-    const size_t most_looks = grain > smallest ? effort_.nearby : servers_.size();
+    const size_t most_looks = grain > smallest ? kNearby : servers_.size();
     const uint32_t found = left < grain ? 0 : augment(repair, left, grain, most_looks);
     left -= found;
     if (found > 0) continue;
@@ -49,7 +53,6 @@ void Matching::set_capacities(std::span<const uint32_t> capacities) {
 
 uint32_t Matching::room_of(size_t repair, uint32_t most) const {
   uint32_t parts = 0;
-  look(repairs_[repair]->candidates.size());
   for (uint32_t server : repairs_[repair]->candidates)
     parts += std::min(most, room(server));
   return parts;
@@ -82,7 +85,6 @@ void Matching::move(const Step& step) {
 /// Returns the candidates of the repair, the least loaded first.
 std::vector<uint32_t> Matching::by_load(uint32_t repair) const {
   std::vector<uint32_t> servers = repairs_[repair]->candidates;
-  look(servers.size());
   std::ranges::stable_sort(servers, {}, [&](uint32_t s) {
     return static_cast<double>(servers_[s].load) / std::max(1u, servers_[s].capacity);
   });
@@ -100,7 +102,6 @@ uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain, size_
     const uint32_t server = frontier_.front();
     frontier_.pop_front();
     for (uint32_t other : helped_[server]) {
-      look(repairs_[other]->candidates.size());
       if (parts_of(other, server) < grain) continue;
       for (uint32_t candidate : repairs_[other]->candidates)
         if (reach(candidate, server, other, grain)) return apply(candidate, most);

@@ -35,7 +35,7 @@ struct HelperRoom {
 
 class Matching {
  public:
-  Matching(JointRepairs repairs, std::vector<HelperRoom> servers, const JointEffort& effort = {});
+  Matching(JointRepairs repairs, std::vector<HelperRoom> servers);
 
   /// Gives the repair its helpers, moving others if need be: for whole chunks, or, where these do not suffice
   /// and a part is smaller, for that many parts at a time. False, and nothing changed, when that cannot be.
@@ -72,13 +72,7 @@ class Matching {
   bool reach(uint32_t server, uint32_t from, uint32_t by, uint32_t grain);
   uint32_t apply(uint32_t end, uint32_t most);
 
-  /// Notes that so many candidates of repairs are looked at.
-  void look(size_t candidates) const {
-    if (effort_.looks != nullptr) *effort_.looks += candidates;
-  }
-
   JointRepairs repairs_;
-  JointEffort effort_;
   std::vector<HelperRoom> servers_;
   std::vector<std::vector<uint32_t>> helped_;  // index: server; the repairs that it helps
   // Index: repair; the parts that each of its candidates contributes.

@@ -14,6 +14,8 @@ namespace {
 // With few exceptions a repair gets in by at most so many moves of those accepted before; to look no further
 // saves most of the searching.
 constexpr size_t kFewMoves = 3;
+// After so many repairs in a row that did not fit, the servers are taken to be full.
+constexpr size_t kMaxMisses = 64;
 // Chains for parts are more streams, so the work must end sooner by more than a little.
 constexpr double kWorthSplitting = 0.97;
 
@@ -70,7 +72,7 @@ class LevelSearch {
     }
     if (!first) return matching;
     std::priority_queue best(std::less<>(), std::move(rooms));
-    for (size_t misses = 0; !best.empty() && misses < limits_.effort.misses;) {
+    for (size_t misses = 0; !best.empty() && misses < kMaxMisses;) {
       const auto [known, order] = best.top();
       const auto repair = static_cast<size_t>(-order);
       best.pop();
@@ -130,7 +132,7 @@ class LevelSearch {
     std::vector<HelperRoom> rooms;
     for (size_t i = 0; i < servers_.size(); ++i)
       rooms.push_back({.capacity = capacity[i], .load = servers_[i].helping});
-    return {repairs_, std::move(rooms), limits_.effort};
+    return {repairs_, std::move(rooms)};
   }
 
   /// Returns the level that whole repairs of whole chunks fill best.

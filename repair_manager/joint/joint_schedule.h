@@ -44,7 +44,6 @@ struct JointLimits {
   size_t waiting = 0;  ///< all waiting repairs, if more than are passed in
   /// Duration of a repair that has a chain for each part, relative to one with one chain at the same rate.
   double split_cost = 1;
-  JointEffort effort = {};
 };
 
 /// `may_receive(repair, server)`: the server can be that repair's destination. Repairs that do not fit now

@@ -137,8 +137,7 @@ JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
   return {.level = std::max(1u, most / 2),
           .most = most,
           .waiting = waiting,
-          .split_cost = split_cost(like),
-          .effort = options_.effort};
+          .split_cost = split_cost(like)};
 }
 
 bool JointWindow::could_place(ChunkId chunk, size_t waiting) {

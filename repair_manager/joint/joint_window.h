@@ -28,8 +28,7 @@ class JointWindow {
   /// The rest of the stripes that are fetched at once are left to losses that are taken in.
   static constexpr size_t kMaxEntries = ClusterView::kMaxFetched * 3 / 4;
   size_t entries() const {
-    const size_t usual = std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries);
-    return static_cast<size_t>(static_cast<double>(usual) * options_.effort.window);
+    return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries);
   }
   /// A stripe is looked up again after this time. Too old a picture only makes a worse schedule: every plan is made
   /// from the present one.

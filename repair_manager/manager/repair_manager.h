@@ -88,8 +88,6 @@ class RepairManager final : private SchedulerEvents {
   void keep_only(std::function<bool(StripeId)> mine);
   /// The limits hold for repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
-  /// Holds from the next turn on.
-  void set_effort(const JointEffort& effort) { options_.effort = effort; }
 
   /// See RequestedRepairs::run.
   asio::awaitable<Result<proto::RepairRecord>> run(Context context, WantedRepair wanted) {

@@ -48,8 +48,7 @@ bool RepairStarter::worth_scheduling(size_t window, size_t coming) const {
   // Chunks that are still being looked up belong into the same schedule.
   if (coming > 0 && queue_.ready() < window) return false;
   const uint64_t ended = runner_.ended() - ended_then_;
-  const bool enough = ended >= options_.effort.patience || runner_.running() == 0;
-  return queue_.ready() > ready_left_ || (enough && ended * kScheduleShare >= runner_.running()) ||
+  return queue_.ready() > ready_left_ || ended * kScheduleShare >= runner_.running() ||
          runtime_.clock.now() >= again_at_;
 }
 

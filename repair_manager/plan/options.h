@@ -22,16 +22,6 @@ enum class Schedule {
 /// "greedy", "joint". kInvalidArgument otherwise.
 Result<Schedule> parse_schedule(std::string_view name);
 
-/// How hard the joint schedule searches. Repair managers have the defaults; forecasts may search less.
-struct JointEffort {
-  double window = 1;    ///< part of the usual window that is looked at
-  size_t misses = 64;   ///< after so many repairs in a row that did not fit, the servers are taken to be full
-  size_t nearby = 64;   ///< servers that one search visits, unless the parts have the smallest size
-  size_t patience = 1;  ///< repairs that end before more are scheduled, unless none is left or something came
-  /// Candidates of repairs that were looked at, for who measures the search; null: nobody does. It outlives all.
-  uint64_t* looks = nullptr;
-};
-
 struct Options {
   /// How long repairs wait after a server's death, if the stripe has more than one spare chunk.
   Duration delay{};
@@ -47,7 +37,6 @@ struct Options {
   uint64_t slice_bytes = 0;  ///< 0: the cost model's default
   /// kJoint plans only chains, so repairs for which another shape is asked are planned greedily.
   Schedule schedule = Schedule::kJoint;
-  JointEffort effort = {};
 };
 
 }  // namespace kintsugi::repair_manager

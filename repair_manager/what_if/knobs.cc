@@ -21,18 +21,6 @@ size_t most_full_links(uint8_t level) {
   return level == 0 ? FluidNetwork::Settings{}.most_full_links : kLinks[level];
 }
 
-repair_manager::JointEffort joint_effort(uint8_t level) {
-  const repair_manager::JointEffort usual;
-  switch (level) {
-    case 1: return {.window = 0.75, .misses = 48, .nearby = 64, .patience = 2};
-    case 2: return {.window = 0.5, .misses = 32, .nearby = 32, .patience = 4};
-    case 3: return {.window = 0.25, .misses = 16, .nearby = 16, .patience = 8};
-    case 4: return {.window = 0.125, .misses = 8, .nearby = 8, .patience = 16};
-    case 5: return {.window = 0.0625, .misses = 4, .nearby = 0, .patience = 32};
-    default: return usual;
-  }
-}
-
 uint32_t repairs_in_bundle(uint8_t level) {
   constexpr std::array<uint32_t, kLevels> kRepairs{1, 2, 3, 4, 6, 8};
   return kRepairs[level];

@@ -5,8 +5,6 @@
 /// kRates     flows that end within a time end together              0.2, 0.5, 1, 2, 5 % of a chunk's time on a link
 /// kFilling   when so many links are full, the other flows get       64, 32, 16, 8, 4 links
 ///            their rates in one pass
-/// kMatching  the joint schedule looks at a part of its window,      3/4, 1/2, 1/4, 1/8, 1/16 of the window
-///            gives up sooner, and waits for more repairs to end     2, 4, 8, 16, 32 repairs
 /// kBundle    one repair stands for several that follow it           2, 3, 4, 6, 8 repairs
 /// ```
 ///
@@ -20,12 +18,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "repair_manager/plan/options.h"
-
 namespace kintsugi::what_if {
 
-enum class Block : uint8_t { kRates, kFilling, kMatching, kBundle };
-inline constexpr size_t kBlocks = 4, kLevels = 6;
+enum class Block : uint8_t { kRates, kFilling, kBundle };
+inline constexpr size_t kBlocks = 3, kLevels = 6;
 
 /// Index: block.
 using Levels = std::array<uint8_t, kBlocks>;
@@ -41,7 +37,6 @@ struct WhatIfKnobs {
 /// `chunk_seconds`: the time that a chunk takes on a typical link that carries nothing else.
 double together_seconds(uint8_t level, double chunk_seconds);
 size_t most_full_links(uint8_t level);
-repair_manager::JointEffort joint_effort(uint8_t level);
 uint32_t repairs_in_bundle(uint8_t level);
 
 }  // namespace kintsugi::what_if

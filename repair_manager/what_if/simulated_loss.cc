@@ -30,7 +30,7 @@ class Run {
         began_(world_.now()) {
     for (const StripeView& stripe : cluster_.state().stripes)
       count(stripe, *erasure::Code::get(*erasure::Policy::parse(stripe.policy)));
-    set_phase(0);
+    if (!knobs_.phases.empty()) set_phase(0);
   }
 
   SimulatedLoss carry_out(size_t most_links) {
@@ -117,15 +117,9 @@ class Run {
 
   void set_phase(size_t phase) {
     phase_ = phase;
-    repair_manager::JointEffort effort;
-    if (!knobs_.phases.empty()) {
-      effort = joint_effort(knobs_.level(phase, Block::kMatching));
-      const double chunk_seconds = chunk_bytes_ / options_.link.bytes_per_second;
-      cluster_.network().set_precision(together_seconds(knobs_.level(phase, Block::kRates), chunk_seconds),
-                                       most_full_links(knobs_.level(phase, Block::kFilling)));
-    }
-    effort.looks = &loss_.work.looks;
-    manager_.set_effort(effort);
+    const double chunk_seconds = chunk_bytes_ / options_.link.bytes_per_second;
+    cluster_.network().set_precision(together_seconds(knobs_.level(phase, Block::kRates), chunk_seconds),
+                                     most_full_links(knobs_.level(phase, Block::kFilling)));
   }
 
   bool stands_still() const {

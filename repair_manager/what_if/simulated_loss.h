@@ -21,7 +21,6 @@ struct LinkUse {
 struct Work {
   uint64_t turns = 0;   ///< times at which something began or ended on a link
   uint64_t shares = 0;  ///< parts of flows on links whose rates were computed
-  uint64_t looks = 0;   ///< candidates that the joint schedule looked at
   uint64_t plans = 0;   ///< repairs that were planned and carried out
 };
 

@@ -5,14 +5,14 @@
 //
 // train: the runs of training. calibrate, test: fits the models, chooses settings, runs and judges them. agree: the
 // design without models, which simulates more and more finely until two answers agree. oracle: the best setting for each
-// input that is the same in all phases, chosen by its true error (15,540 runs). Without a step: all but the oracle.
+// input that is the same in all phases, chosen by its true error (2,580 runs). Without a step: all but the oracle.
 #include <cstdio>
 #include <numeric>
 #include <set>
 
 #include "common/log/log.h"
-#include "repair_manager/what_if/opprox/decision_tree.h"
-#include "repair_manager/what_if/opprox/phases.h"
+#include "tests/benchmarks/opprox/decision_tree.h"
+#include "tests/benchmarks/opprox/phases.h"
 #include "tests/benchmarks/opprox/judging.h"
 #include "tests/benchmarks/opprox/models.h"
 #include "tests/benchmarks/opprox/training.h"

@@ -23,7 +23,7 @@ declare -A rooms=(
   [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury metrics/rams metrics/blacksheep judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
-  [repair_manager]="trees view plan joint manager what_if/opprox what_if compaction daemon main"
+  [repair_manager]="trees view plan joint manager what_if compaction daemon main"
   [client]="lib lib/operations lib/degraded lib/read lib/write lib/leases lib/dirty lib/files lib/check lib/client lib/blocking_client pch capi mount/kernel mount cli main"
 )
 

@@ -1,5 +1,5 @@
 // Equation 5.1 and algorithm 7, with worked numbers; and as they are printed.
-#include "repair_manager/what_if/opprox/budget.h"
+#include "tests/benchmarks/opprox/budget.h"
 
 #include <cmath>
 

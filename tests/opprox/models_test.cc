@@ -6,9 +6,9 @@
 
 #include "common/base/draws.h"
 #include "monitoring/behaviour/mic.h"
-#include "repair_manager/what_if/opprox/association.h"
-#include "repair_manager/what_if/opprox/decision_tree.h"
-#include "repair_manager/what_if/opprox/polynomial.h"
+#include "tests/benchmarks/opprox/association.h"
+#include "tests/benchmarks/opprox/decision_tree.h"
+#include "tests/benchmarks/opprox/polynomial.h"
 
 namespace kintsugi::opprox {
 namespace {

@@ -1,5 +1,5 @@
 // Algorithm 6 and the sums of speedups, with worked numbers.
-#include "repair_manager/what_if/opprox/phases.h"
+#include "tests/benchmarks/opprox/phases.h"
 
 #include <cmath>
 #include <map>

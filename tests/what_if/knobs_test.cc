@@ -28,10 +28,8 @@ Schedule schedule_of(const FluidSettings& settings, std::optional<uint8_t> level
   FluidCluster cluster(world.executor(), world.clock(), lost_server(settings, random));
   const Options options{.min_deadline = 1h, .link = {.bytes_per_second = settings.rate}};
   RepairManager manager(world.runtime(), options, cluster, nullptr);
-  if (level) {
-    manager.set_effort(joint_effort(*level));
+  if (level)
     cluster.network().set_precision(together_seconds(*level, 0.4), most_full_links(*level));
-  }
   manager.start();
   manager.server_dead(kDead, cluster.missing_chunks()[kDead]);
   EXPECT_TRUE(world.run_until([&] { return cluster.commits().size() == settings.lost; }, 10h));
@@ -78,7 +76,6 @@ TEST(Knobs, AllAtLevelZeroGiveTheExactForecast) {
   EXPECT_EQ(zero.all_seconds, exact.all_seconds);
   EXPECT_EQ(zero.progress, exact.progress);
   EXPECT_EQ(zero.work.shares, exact.work.shares);
-  EXPECT_EQ(zero.work.looks, exact.work.looks);
   const Forecast forecast = *forecast_loss(cluster, {.servers = {3}, .budget = 0});
   EXPECT_DOUBLE_EQ(*forecast.all_seconds, *exact.all_seconds + cluster.detection_seconds);
 }
@@ -91,13 +88,12 @@ TEST(Knobs, EachBlockSavesItsOwnWork) {
     return std::vector<Levels>(4, levels);
   };
   const SimulatedLoss exact = lost(cluster, {3}, {});
-  EXPECT_LT(lost(cluster, {3}, all_phases(Block::kMatching, 5)).work.looks, exact.work.looks / 4);
   const SimulatedLoss bundled = lost(cluster, {3}, all_phases(Block::kBundle, 2));
   EXPECT_NEAR(static_cast<double>(bundled.work.plans), exact.work.plans / 3.0, 2);
   EXPECT_DOUBLE_EQ(bundled.chunks, exact.chunks);
   EXPECT_NEAR(bundled.bytes, exact.bytes, 1);
   EXPECT_NEAR(*bundled.all_seconds, *exact.all_seconds, 0.15 * *exact.all_seconds);
-  for (const Block block : {Block::kRates, Block::kFilling, Block::kMatching})
+  for (const Block block : {Block::kRates, Block::kFilling})
     EXPECT_NEAR(*lost(cluster, {3}, all_phases(block, 1)).all_seconds, *exact.all_seconds,
                 0.2 * *exact.all_seconds);
 }
@@ -105,7 +101,7 @@ TEST(Knobs, EachBlockSavesItsOwnWork) {
 TEST(Knobs, APhaseAloneLeavesTheOthersAsTheyAre) {
   const Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 600);
   std::vector<Levels> last(4);
-  last[3] = {5, 5, 5, 0};
+  last[3] = {5, 5, 0};
   const SimulatedLoss exact = lost(cluster, {3}, {}), coarse = lost(cluster, {3}, last);
   EXPECT_EQ(coarse.half_seconds, exact.half_seconds) << "only the last quarter was coarse";
   EXPECT_NE(coarse.all_seconds, exact.all_seconds);
@@ -114,7 +110,7 @@ TEST(Knobs, APhaseAloneLeavesTheOthersAsTheyAre) {
 TEST(Bundles, StandForStripesThatLackAsMuch) {
   const Cluster cluster = alike_cluster(20, "rs-6-3-1024k", 100);
   const SimulatedLoss exact = lost(cluster, {3, 4}, {});
-  const SimulatedLoss coarse = lost(cluster, {3, 4}, std::vector<Levels>(2, Levels{0, 0, 0, 3}));
+  const SimulatedLoss coarse = lost(cluster, {3, 4}, std::vector<Levels>(2, Levels{0, 0, 3}));
   ASSERT_EQ(coarse.by_spare.size(), exact.by_spare.size());
   for (size_t spare = 0; spare < exact.by_spare.size(); ++spare)
     EXPECT_DOUBLE_EQ(coarse.by_spare[spare].stripes, exact.by_spare[spare].stripes) << spare;

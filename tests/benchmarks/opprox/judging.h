@@ -69,7 +69,7 @@ class Judged {
     double cpu = 0;
     Outputs before;
     for (uint8_t level = kLevels - 1; level > 0; --level) {
-      const RunResult coarse = runs_.run(input, {std::vector<Levels>(1, Levels{0, 0, 0, level})});
+      const RunResult coarse = runs_.run(input, {std::vector<Levels>(1, Levels{0, 0, level})});
       cpu += coarse.cpu;
       if (level < kLevels - 1 && error_of(before, coarse.outputs) <= agreed)
         return {error_of(coarse.outputs, exact.outputs), exact.cpu / cpu};

@@ -10,9 +10,9 @@
 
 #include "monitoring/behaviour/mic.h"
 #include "repair_manager/what_if/knobs.h"
-#include "repair_manager/what_if/opprox/association.h"
-#include "repair_manager/what_if/opprox/budget.h"
-#include "repair_manager/what_if/opprox/polynomial.h"
+#include "tests/benchmarks/opprox/association.h"
+#include "tests/benchmarks/opprox/budget.h"
+#include "tests/benchmarks/opprox/polynomial.h"
 
 namespace kintsugi::what_if {
 

@@ -94,7 +94,7 @@ class Runs {
       std::string input, knobs;
       RunResult result;
       fields >> input >> knobs >> result.cpu >> result.work.turns >> result.work.shares >>
-          result.work.looks >> result.work.plans;
+          result.work.plans;
       for (double& value : result.outputs.values)
         fields >> value;
       if (fields) known_[{input, knobs}] = result;  // a line that was cut off is run again
@@ -117,8 +117,8 @@ class Runs {
     result.outputs = outputs_of(*loss);
     result.work = loss->work;
     std::string line =
-        fmt::format("{} {} {:.6f} {} {} {} {}", key.first, key.second, result.cpu, result.work.turns,
-                    result.work.shares, result.work.looks, result.work.plans);
+        fmt::format("{} {} {:.6f} {} {} {}", key.first, key.second, result.cpu, result.work.turns,
+                    result.work.shares, result.work.plans);
     for (const double value : result.outputs.values)
       line += fmt::format(" {:.9g}", value);
     out_ << line << std::endl;
@@ -134,10 +134,10 @@ class Runs {
 /// Work in units of which the processor does as many in a second whatever they are for. Fitted to the processor's time
 /// of the exact runs of training.
 struct WorkWeights {
-  double turn = 0, share = 0, look = 0, plan = 0;
+  double turn = 0, share = 0, plan = 0;
   double of(const Work& work) const {
     return turn * static_cast<double>(work.turns) + share * static_cast<double>(work.shares) +
-           look * static_cast<double>(work.looks) + plan * static_cast<double>(work.plans);
+           plan * static_cast<double>(work.plans);
   }
 };
 

@@ -7,8 +7,8 @@
 
 #include <Eigen/Dense>
 
-#include "repair_manager/what_if/opprox/decision_tree.h"
-#include "repair_manager/what_if/opprox/phases.h"
+#include "tests/benchmarks/opprox/decision_tree.h"
+#include "tests/benchmarks/opprox/phases.h"
 #include "repair_manager/what_if/placement_bound.h"
 #include "tests/benchmarks/opprox/models.h"
 #include "tests/benchmarks/opprox/runs.h"
@@ -115,17 +115,17 @@ class Trained {
   /// Weights of work, by least squares over the exact runs; none is negative.
   void fit_weights(Runs& runs) {
     const auto count = static_cast<Eigen::Index>(inputs_.size());
-    Eigen::MatrixXd rows(count, 4);
+    Eigen::MatrixXd rows(count, 3);
     Eigen::VectorXd seconds(count);
     for (Eigen::Index i = 0; i < count; ++i) {
       const RunResult& exact = runs.run(inputs_[static_cast<size_t>(i)], {});
       // Each input counts as much as the others, however large it is.
       rows.row(i) << static_cast<double>(exact.work.turns), static_cast<double>(exact.work.shares),
-          static_cast<double>(exact.work.looks), static_cast<double>(exact.work.plans);
+          static_cast<double>(exact.work.plans);
       rows.row(i) /= exact.cpu;
       seconds(i) = 1;
     }
-    std::vector<Eigen::Index> kept{0, 1, 2, 3};
+    std::vector<Eigen::Index> kept{0, 1, 2};
     Eigen::VectorXd found;
     for (bool negative = true; negative;) {
       Eigen::MatrixXd some(count, static_cast<Eigen::Index>(kept.size()));
@@ -136,10 +136,10 @@ class Trained {
       negative = found.minCoeff(&worst) < 0;
       if (negative) kept.erase(kept.begin() + worst);
     }
-    std::array<double, 4> weights{};
+    std::array<double, 3> weights{};
     for (size_t c = 0; c < kept.size(); ++c)
       weights[static_cast<size_t>(kept[c])] = found(static_cast<Eigen::Index>(c));
-    weights_ = {weights[0], weights[1], weights[2], weights[3]};
+    weights_ = {weights[0], weights[1], weights[2]};
   }
 
   /// Algorithm 6, on the smallest input of each mix and code, with all blocks at a middle level.

@@ -1,4 +1,4 @@
-#include "repair_manager/what_if/opprox/association.h"
+#include "tests/benchmarks/opprox/association.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "repair_manager/what_if/opprox/decision_tree.h"
+#include "tests/benchmarks/opprox/decision_tree.h"
 
 #include <algorithm>
 #include <numeric>

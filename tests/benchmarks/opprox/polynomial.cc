@@ -1,4 +1,4 @@
-#include "repair_manager/what_if/opprox/polynomial.h"
+#include "tests/benchmarks/opprox/polynomial.h"
 
 #include <algorithm>
 #include <cmath>

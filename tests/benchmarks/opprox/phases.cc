@@ -1,4 +1,4 @@
-#include "repair_manager/what_if/opprox/phases.h"
+#include "tests/benchmarks/opprox/phases.h"
 
 #include <algorithm>
 #include <cmath>

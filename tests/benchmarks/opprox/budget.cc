@@ -1,4 +1,4 @@
-#include "repair_manager/what_if/opprox/budget.h"
+#include "tests/benchmarks/opprox/budget.h"
 
 #include <algorithm>
 #include <numeric>
