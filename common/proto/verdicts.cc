@@ -178,7 +178,7 @@ Document document(const Verdict& verdict) {
                      {"measured_of", rate ? rate->of : 0},
                      {"why", array_of(verdict.why())},
                      {"masked", verdict.masked()},
-                     {"gone_around", verdict.gone_around()},
+                     {"avoided", verdict.gone_around()},
                      {"factor", verdict.factor()},
                      {"stack", array_of(verdict.stack())},
                      {"chain", std::move(chain)},

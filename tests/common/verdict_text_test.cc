@@ -187,7 +187,7 @@ TEST(VerdictJson, HasEveryFieldByItsName) {
                          {"why", {"in 998 earlier cases this step may have taken so long 3 times"}},
                          {"masked", false},
                          {"factor", 0.0},
-                         {"gone_around", false},
+                         {"avoided", false},
                          {"stack", Json::array()},
                          {"slice", Json::array()},
                          {"raised_unix_s", 1.7e9},
