@@ -207,14 +207,42 @@ asio::awaitable<Status> NamesService::carry_out(Context context, const proto::Wr
   co_return status;
 }
 
-Status NamesService::check(const proto::WriteNamesRequest& request) const {
+bool NamesService::was_overtaken(const proto::WriteNamesRequest& request) const {
+  const ClientSession* session = clients_.sessions.find(request.session());
+  return session != nullptr && request.number() != 0 && request.number() < session->names_heard;
+}
+
+Status NamesService::check(const proto::WriteNamesRequest& request) {
   if (request.session() == 0) return {Code::kInvalidArgument, "session 0 has no leases"};
   if (request.changes_size() > kMaxChanges)
     return {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)};
   // After a start of the metaserver nobody knows who has which lease before they have told.
   if (clients_.sessions.has_to_tell(request.session()))
     return {Code::kUnavailable, "the session is not known: it must report what it holds"};
+  // The client gave it up long ago, and has gone on without it: it may have removed what this would make.
+  if (was_overtaken(request)) return {Code::kConflict, "a later message came before"};
+  if (request.number() != 0) clients_.sessions.find(request.session())->names_heard = request.number();
   return {};
+}
+
+void NamesService::note_done(const proto::WriteNamesRequest& request) {
+  ClientSession* session = clients_.sessions.find(request.session());
+  if (session != nullptr) session->names_done = std::max(session->names_done, request.number());
+}
+
+void NamesService::tell_present(const proto::WriteNamesRequest& request,
+                                proto::WriteNamesResponse& response) const {
+  const Reader reader(store_.kv);
+  for (int i = 0; i < request.changes_size(); ++i) {
+    const InodeId id{request.changes(i).inode()};
+    Written& written = *response.mutable_changes(i);
+    if (const auto stored = reader.get_message<proto::StoredInode>(keys::inode(id))) {
+      *written.mutable_attributes() = to_attributes(id, *stored);
+      written.set_lease(clients_.leases.owns(id, request.session()));
+    } else if (!request.changes(i).has_unlink()) {
+      written.set_code(static_cast<int>(Code::kStale));
+    }
+  }
 }
 
 Status NamesService::write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
@@ -237,14 +265,21 @@ asio::awaitable<Status> NamesService::write_names(Context context, const proto::
   if (!sensible.ok()) co_return module.finish(sensible);
   for (int i = 0; i < request.changes_size(); ++i)
     response.add_changes();
+  if (request.number() != 0 && request.number() == clients_.sessions.find(request.session())->names_done) {
+    tell_present(request, response);
+    co_return module.finish({});
+  }
   Status status = co_await carry_out(module.context(), request, 0, request.changes_size(), response);
+  if (status.ok()) note_done(request);
   if (status.ok() || may_pass(status.code())) co_return module.finish(status);
   // One that cannot be done must not keep the others from being done.
   for (int i = 0; i < request.changes_size(); ++i) {
+    if (was_overtaken(request)) co_return module.finish({Code::kConflict, "a later message came meanwhile"});
     status = co_await carry_out(module.context(), request, i, i + 1, response);
     if (may_pass(status.code())) co_return module.finish(status);
     if (!status.ok()) response.mutable_changes(i)->set_code(static_cast<int>(status.code()));
   }
+  note_done(request);
   co_return module.finish({});
 }
 

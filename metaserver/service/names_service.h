@@ -43,7 +43,12 @@ class NamesService {
     std::vector<InodeId> granted;             ///< directories whose leases were granted
     FreedStripes freed;
   };
-  Status check(const proto::WriteNamesRequest& request) const;
+  /// kConflict: a later message of the session came before.
+  Status check(const proto::WriteNamesRequest& request);
+  bool was_overtaken(const proto::WriteNamesRequest& request) const;
+  void note_done(const proto::WriteNamesRequest& request);
+  /// What a message that was carried out before finds now.
+  void tell_present(const proto::WriteNamesRequest& request, proto::WriteNamesResponse& response) const;
   /// Changes [begin, end), all or none. The leases of an error are to be given back.
   Status apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin, int end,
                    Round& round, proto::WriteNamesResponse& response);

@@ -183,6 +183,59 @@ TEST(LeasedNames, ANameThatIsRemovedTwiceIsRemovedOnceAndANewOneStays) {
   EXPECT_EQ(rig.get(rig.first).error().code(), Code::kStale);
 }
 
+/// Messages of one session, some of which are delayed on a connection that the client has given up.
+struct DelayedNames : NamesRig {
+  Result<std::vector<Code>> make(uint64_t number, const std::string& name) {
+    proto::WriteNamesRequest request;
+    request.set_number(number);
+    add(request, first, directory, name);
+    return write(request);
+  }
+  Result<std::vector<Code>> set_mode(uint64_t number, uint32_t mode) {
+    proto::WriteNamesRequest request;
+    request.set_number(number);
+    proto::NameChange& change = *request.add_changes();
+    change.set_inode(first);
+    change.mutable_attributes()->set_mode(mode);
+    return write(request);
+  }
+};
+
+TEST(LeasedNames, AMessageThatComesAfterALaterOneDoesNotBringARemovedNameBack) {
+  DelayedNames rig;
+  EXPECT_EQ(rig.make(1, "f").value(), Codes{Code::kOk});
+  proto::WriteNamesRequest removal;
+  removal.set_number(2);
+  NamesRig::remove(removal, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(removal).value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.make(1, "f").error().code(), Code::kConflict);
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").error().code(), Code::kNotFound);
+}
+
+TEST(LeasedNames, AMessageThatComesAfterALaterOneDoesNotTakeAttributesBack) {
+  DelayedNames rig;
+  EXPECT_EQ(rig.make(1, "f").value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.set_mode(2, 0600).value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.set_mode(3, 0640).value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.set_mode(2, 0600).error().code(), Code::kConflict);
+  EXPECT_EQ(rig.get(rig.first)->mode() & 0777, 0640u);
+}
+
+TEST(LeasedNames, AMessageThatComesTwiceIsNotCarriedOutTwice) {
+  DelayedNames rig;
+  EXPECT_EQ(rig.make(1, "f").value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.make(1, "f").value(), Codes{Code::kOk}) << "the answer was lost";
+  proto::UnlinkRequest removal;
+  removal.set_parent(rig.directory);
+  removal.set_name("f");
+  removal.mutable_change()->set_session(kOwner);
+  removal.mutable_change()->set_number(2);
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kUnlink, removal));
+  EXPECT_EQ(rig.make(1, "f").value(), Codes{Code::kStale})
+      << "nothing came since but what is numbered otherwise";
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").error().code(), Code::kNotFound);
+}
+
 TEST(LeasedNames, AFileThatIsOpenOutlivesTheRemovalOfItsName) {
   NamesRig rig;
   proto::WriteNamesRequest request;

@@ -352,6 +352,7 @@ class MaliciousClient : public MetaServerRig {
   proto::WriteNamesRequest write_names() {
     proto::WriteNamesRequest request;
     request.set_session(session());
+    if (chance(2)) request.set_number(chance(2) ? draw(10) : number());
     for (uint64_t i = chance(20) ? NamesService::kMaxChanges + 1 : draw(6); i > 0; --i) {
       proto::NameChange& change = *request.add_changes();
       change.set_inode(chance(2) ? inode() : reserved_ + draw(20));

@@ -304,6 +304,36 @@ TEST(DataSeamsInACluster, ANameThatARenameGivesIsThereThoughItsMakingBeforeIsRef
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+asio::awaitable<void> flush_in_background(client::OpenFiles& files, std::optional<Status>& ended) {
+  ended = co_await files.names().flush({});
+}
+
+TEST(DataSeamsInACluster, ARemovedNameDoesNotComeBackWhenItsMakingArrivesLate) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  const auto [files, parent] = leased_directory(cluster);
+  ASSERT_NE(parent, 0u);
+  cluster.run_for(1s);  // ids are reserved
+  ASSERT_TRUE(cluster.run(files->names().make({}, making(parent, "x", proto::Attributes::FILE))));
+  // The metaserver is told of it on a connection that breaks, and once more on another one.
+  const std::string machine = SimulatedCluster::client_name(0);
+  cluster.network().delay_connections(machine, 40s);
+  std::optional<Status> flushed;
+  asio::co_spawn(cluster.simulation().executor(), flush_in_background(*files, flushed), asio::detached);
+  cluster.run_for(1ms);
+  cluster.network().give_up_connections(machine);
+  ASSERT_TRUE(cluster.simulation().run_until([&] { return flushed.has_value(); }, 10s));
+  KINTSUGI_ASSERT_OK(*flushed);
+  proto::UnlinkRequest unlink;
+  unlink.set_parent(parent);
+  unlink.set_name("x");
+  ASSERT_TRUE(cluster.run(files->names().unlink({}, unlink)));
+  KINTSUGI_ASSERT_OK(cluster.run(files->names().flush({})));
+  cluster.run_for(60s);
+  ASSERT_TRUE(files->names().is_leased(parent)) << "the late message is refused anyway: this shows nothing";
+  EXPECT_EQ(cluster.run(cluster.client_program(1).client().stat("/d/x")).error().code(), Code::kNotFound);
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 TEST(DataSeamsInACluster, WhatIsMadeWhileTheMetaserverDoesNotAnswerForMinutesIsThereAfterwards) {
 #ifndef KINTSUGI_FAULT_POINTS
   GTEST_SKIP() << "built without fault points";

@@ -20,6 +20,7 @@ UnsentNames::UnsentNames(Resources& resources, Session& session, RepeatedCalls& 
       tasks_(tasks),
       log_(region),
       appended_(log_.size()),
+      number_(uint64_t{session.numbers().generation()} << 32),
       sent_(resources.runtime) {
   // A process before this one may have left changes.
   for (size_t i = 0; i < log_.size(); ++i)
@@ -108,6 +109,7 @@ void UnsentNames::sent_along(const proto::WriteNamesRequest& request,
 
 void UnsentNames::fill(proto::WriteNamesRequest& request, size_t count) {
   request.set_session(session_.id());
+  request.set_number(++number_);
   for (size_t i = 0; i < count; ++i) {
     proto::NameChange& change = *request.add_changes();
     change = log_.at(i);

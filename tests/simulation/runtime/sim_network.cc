@@ -134,6 +134,20 @@ void SimNetwork::drop_connections(const std::string& host) {
   }
 }
 
+void SimNetwork::delay_connections(const std::string& host, Duration time) {
+  const TimePoint until = wire_.clock().now() + time;
+  for (const auto& stream : wire_.streams_of(*site(host).host))
+    for (End& end : stream->ends)
+      if (end.host == site(host).host) end.last_arrival = std::max(end.last_arrival, until);
+}
+
+void SimNetwork::give_up_connections(const std::string& host) {
+  for (const auto& stream : wire_.streams_of(*site(host).host))
+    for (const int side : {0, 1})
+      if (stream->ends[side].host == site(host).host)
+        wire_.fail(stream, side, {Code::kUnavailable, "connection given up"});
+}
+
 void SimNetwork::crash(const std::string& name, bool power_loss) {
   Site& site = this->site(name);
   HostNetwork& view = *site.views.back();

@@ -41,6 +41,13 @@ class SimNetwork {
   /// So many of a million segments do not arrive: their connections break instead, on both sides.
   void set_resets(uint32_t per_million) { conditions().resets_per_million = per_million; }
 
+  /// So many of a million segments take up to `kLongestStall`, and whatever comes later on their connections waits for them.
+  static constexpr Duration kLongestStall = std::chrono::seconds(60);
+  void set_stalls(uint32_t per_million) {
+    conditions().stalls_per_million = per_million;
+    conditions().longest_stall = kLongestStall;
+  }
+
   /// Hosts reach only those of their group; hosts not named form one more group.
   void partition(const std::vector<std::vector<std::string>>& groups);
   void isolate(const std::string& host);
@@ -56,6 +63,11 @@ class SimNetwork {
   void heal();
   /// Fails all connections of a host with kUnavailable on both sides, at once.
   void drop_connections(const std::string& host);
+  /// What the host sends on the connections that it has now arrives no sooner than after this time, also when it has
+  /// given them up meanwhile.
+  void delay_connections(const std::string& host, Duration time);
+  /// The host alone takes all its connections for broken. What it has sent still arrives.
+  void give_up_connections(const std::string& host);
 
   /// Kills the network that the host's programs hold: pending and later operations fail with kCancelled. power_loss:
   /// other hosts hear nothing until they time out. Otherwise the kernel closes for the dead process.

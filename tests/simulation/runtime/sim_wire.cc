@@ -122,7 +122,11 @@ void Wire::send(const std::shared_ptr<Stream>& stream, int from, Segment segment
 void Wire::leave(Parcel parcel, TimePoint start, TimePoint finish) {
   End& sender = parcel.stream->ends[parcel.from];
   Host& to = *parcel.stream->ends[1 - parcel.from].host;
-  const TimePoint first_byte_at = std::max(start + draw_latency(*sender.host, to), sender.last_arrival);
+  Duration latency = draw_latency(*sender.host, to);
+  if (conditions_.stalls_per_million > 0 && parcel.segment.kind == Segment::Kind::kData &&
+      random_.below(1'000'000) < conditions_.stalls_per_million)
+    latency += Duration(random_.below(static_cast<uint64_t>(conditions_.longest_stall.count())));
+  const TimePoint first_byte_at = std::max(start + latency, sender.last_arrival);
   sender.last_arrival = first_byte_at;
   parcel.last_byte_at = first_byte_at + (finish - start);
   // std::function wants to copy what it holds.

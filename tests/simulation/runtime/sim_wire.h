@@ -34,6 +34,9 @@ struct Conditions {
   uint32_t flips_per_million = 0;
   /// How many segments are not delivered, but end their connection on both sides.
   uint32_t resets_per_million = 0;
+  /// How many segments with data take up to `longest_stall` more.
+  uint32_t stalls_per_million = 0;
+  Duration longest_stall{};
   uint32_t loss_per_million = 0;  ///< how many segments are lost; these arrive `retransmit_after` later
   Duration retransmit_after = std::chrono::milliseconds(200);
   Duration break_after = std::chrono::seconds(15);  ///< a connection whose hosts are cut off that long breaks

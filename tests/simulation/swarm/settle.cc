@@ -29,6 +29,7 @@ void Swarm::mend_network() {
 void Swarm::end_faults() {
   mend_network();
   cluster_.network().set_loss(0);
+  cluster_.network().set_stalls(0);
   cluster_.network().set_flips(0);
   cluster_.network().set_resets(0);
   cluster_.set_metaserver_wall_offset({});

@@ -280,7 +280,12 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
       network.set_link(name, rate, rate);
       return true;
     }
-    case Act::kLoss: network.set_loss(dice.coin() ? 0.02 : 0); return true;
+    case Act::kLoss: {
+      const bool lossy = dice.coin();
+      network.set_loss(lossy ? 0.02 : 0);
+      network.set_stalls(lossy && dice.below(4) == 0 ? 1'000 : 0);
+      return true;
+    }
     case Act::kFlipsInFlight: network.set_flips(dice.coin() ? 2000 : 0); return true;
     case Act::kResets:
       network.set_resets(static_cast<uint32_t>(std::array{0, 0, 3'000, 20'000}[dice.below(4)]));
