@@ -28,8 +28,7 @@ Schedule schedule_of(const FluidSettings& settings, std::optional<uint8_t> level
   FluidCluster cluster(world.executor(), world.clock(), lost_server(settings, random));
   const Options options{.min_deadline = 1h, .link = {.bytes_per_second = settings.rate}};
   RepairManager manager(world.runtime(), options, cluster, nullptr);
-  if (level)
-    cluster.network().set_precision(together_seconds(*level, 0.4), most_full_links(*level));
+  if (level) cluster.network().set_precision(together_seconds(*level, 0.4), most_full_links(*level));
   manager.start();
   manager.server_dead(kDead, cluster.missing_chunks()[kDead]);
   EXPECT_TRUE(world.run_until([&] { return cluster.commits().size() == settings.lost; }, 10h));
@@ -51,11 +50,13 @@ const std::vector<FluidSettings> kInputs{{.servers = 40, .lost = 200},
                                          {.servers = 30, .policy = "lrc-12-2-2-1024k", .lost = 60}};
 
 TEST(Knobs, LevelZeroIsTheScheduleOfProduction) {
+  bool differs = false;
   for (const FluidSettings& settings : kInputs) {
     const Schedule production = schedule_of(settings, std::nullopt);
     EXPECT_EQ(schedule_of(settings, uint8_t{0}), production);
-    EXPECT_NE(schedule_of(settings, uint8_t{5}), production) << "the test must see a difference";
+    differs |= schedule_of(settings, uint8_t{5}) != production;
   }
+  EXPECT_TRUE(differs) << "level 5 is the same: this shows nothing";
 }
 
 Cluster alike_cluster(uint32_t servers, const char* policy, uint64_t chunks) {
@@ -99,7 +100,11 @@ TEST(Knobs, EachBlockSavesItsOwnWork) {
 }
 
 TEST(Knobs, APhaseAloneLeavesTheOthersAsTheyAre) {
-  const Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 600);
+  Cluster cluster = alike_cluster(40, "rs-6-3-1024k", 600);
+  for (size_t i = 0; i < cluster.servers.size(); i += 5) {
+    cluster.servers[i].up /= 4;
+    cluster.servers[i].down /= 4;
+  }
   std::vector<Levels> last(4);
   last[3] = {5, 5, 0};
   const SimulatedLoss exact = lost(cluster, {3}, {}), coarse = lost(cluster, {3}, last);

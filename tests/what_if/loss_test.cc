@@ -40,10 +40,6 @@ Forecast exact(const Cluster& cluster, std::vector<uint32_t> servers) {
   return *forecast;
 }
 
-double repair_seconds(const Forecast& forecast) {
-  return forecast.all_seconds.value_or(0) - forecast.begins_seconds;
-}
-
 TEST(Loss, TakesAsLongAsInTheSimulatorThatMeasuresTheSchedule) {
   for (const FluidSettings& settings :
        {FluidSettings{.lost = 30}, FluidSettings{.servers = 40, .slow_percent = 20, .lost = 60},
