@@ -12,9 +12,9 @@
 
 #include "common/log/log.h"
 #include "tests/benchmarks/opprox/decision_tree.h"
-#include "tests/benchmarks/opprox/phases.h"
 #include "tests/benchmarks/opprox/judging.h"
 #include "tests/benchmarks/opprox/models.h"
+#include "tests/benchmarks/opprox/phases.h"
 #include "tests/benchmarks/opprox/training.h"
 
 namespace kintsugi::what_if {

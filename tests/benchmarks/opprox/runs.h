@@ -93,8 +93,7 @@ class Runs {
       std::istringstream fields(line);
       std::string input, knobs;
       RunResult result;
-      fields >> input >> knobs >> result.cpu >> result.work.turns >> result.work.shares >>
-          result.work.plans;
+      fields >> input >> knobs >> result.cpu >> result.work.turns >> result.work.shares >> result.work.plans;
       for (double& value : result.outputs.values)
         fields >> value;
       if (fields) known_[{input, knobs}] = result;  // a line that was cut off is run again
@@ -116,9 +115,8 @@ class Runs {
     }
     result.outputs = outputs_of(*loss);
     result.work = loss->work;
-    std::string line =
-        fmt::format("{} {} {:.6f} {} {} {}", key.first, key.second, result.cpu, result.work.turns,
-                    result.work.shares, result.work.plans);
+    std::string line = fmt::format("{} {} {:.6f} {} {} {}", key.first, key.second, result.cpu,
+                                   result.work.turns, result.work.shares, result.work.plans);
     for (const double value : result.outputs.values)
       line += fmt::format(" {:.9g}", value);
     out_ << line << std::endl;

@@ -7,10 +7,10 @@
 
 #include <Eigen/Dense>
 
-#include "tests/benchmarks/opprox/decision_tree.h"
-#include "tests/benchmarks/opprox/phases.h"
 #include "repair_manager/what_if/placement_bound.h"
+#include "tests/benchmarks/opprox/decision_tree.h"
 #include "tests/benchmarks/opprox/models.h"
+#include "tests/benchmarks/opprox/phases.h"
 #include "tests/benchmarks/opprox/runs.h"
 
 namespace kintsugi::what_if {
