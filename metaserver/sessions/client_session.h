@@ -61,9 +61,9 @@ struct ClientSession {
   uint64_t last_number = 0;  ///< the number of its last message
   /// The highest number of a WriteNames message that came, and that of the last one that was carried out.
   uint64_t names_heard = 0, names_done = 0;
-  uint64_t process = 0;      ///< id of its process in reports to the monitor; 0: not known
-  bool noted = false;        ///< the next process of the metaserver will know that there was this session
-  bool lost = false;  ///< the session lost something by its silence; the next metaserver will know it, too
+  uint64_t process = 0;  ///< id of its process in reports to the monitor; 0: not known
+  bool noted = false;    ///< the next process of the metaserver will know that there was this session
+  bool lost = false;     ///< the session lost something by its silence; the next metaserver will know it, too
   bool of_before = false;  ///< the session was there before the metaserver started
   OpenInodes open;
   SessionLeases leases;

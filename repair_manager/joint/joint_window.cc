@@ -134,10 +134,7 @@ double JointWindow::split_cost(const Known& known) const {
 
 JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
   const uint32_t most = planner_.slots().limit();
-  return {.level = std::max(1u, most / 2),
-          .most = most,
-          .waiting = waiting,
-          .split_cost = split_cost(like)};
+  return {.level = std::max(1u, most / 2), .most = most, .waiting = waiting, .split_cost = split_cost(like)};
 }
 
 bool JointWindow::could_place(ChunkId chunk, size_t waiting) {

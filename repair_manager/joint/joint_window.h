@@ -27,9 +27,7 @@ class JointWindow {
   static constexpr size_t kMinEntries = 1024;
   /// The rest of the stripes that are fetched at once are left to losses that are taken in.
   static constexpr size_t kMaxEntries = ClusterView::kMaxFetched * 3 / 4;
-  size_t entries() const {
-    return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries);
-  }
+  size_t entries() const { return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries); }
   /// A stripe is looked up again after this time. Too old a picture only makes a worse schedule: every plan is made
   /// from the present one.
   static constexpr Duration kFresh = 5s;
