@@ -132,6 +132,38 @@ TEST(Orion, WhatAllServersDoAtOnceIsNoFaultOfOneAndHidesNone) {
   EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds");
 }
 
+TEST(Orion, TheServerOfAMetricFarBeyondWhatItEverWasComesFirstThoughAnotherHasManyThatAreSlightlyOdd) {
+  // A metric that moves in rare steps has shown little of what it may do: that hid how far off it is.
+  const auto step = [](size_t server, size_t row, std::vector<double>& values) {
+    values[kFds] = 60 + 3.0 * static_cast<double>((row + 200 * server) / 800 % 2);
+  };
+  const auto now = [&](size_t server, size_t row, std::vector<double>& values) {
+    step(server, row, values);
+    if (server == 1) values[kFds] += 140;
+    if (server != 3) return;
+    values[4] += 30;   // rss
+    values[7] += 0.6;  // threads
+    values[8] += 30;   // cached
+    values[9] += 0.8;  // queue
+  };
+  const Localisation found = localise(cluster(1, 3000, step), cluster(11, 600, now));
+  ASSERT_FALSE(found.odd.empty());
+  EXPECT_EQ(found.odd[0].source, "chunkserver-2");
+  EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds");
+  EXPECT_NEAR(found.odd[0].metrics[0].now - found.odd[0].metrics[0].healthy, 140, 10);
+}
+
+TEST(Orion, WindowsThatTheSamplerMissedRowsOfCount) {
+  const auto nothing = [](size_t, size_t, std::vector<double>&) {};
+  Trace now = cluster(11, 600, [](size_t server, size_t row, std::vector<double>& values) {
+    if (server == 1) values[kFds] += 0.3 * static_cast<double>(row);
+  });
+  std::erase_if(now.rows, [](const auto& row) { return row.t_ns / metric_trace::kSecond % 25 >= 20; });
+  const Localisation found = localise(cluster(1, 3000, nothing), now);
+  ASSERT_FALSE(found.odd.empty());
+  EXPECT_EQ(found.odd[0].source, "chunkserver-2");
+}
+
 TEST(Orion, AMetricThatDriftsByNatureAccusesOnlyWhenItDriftsFaster) {
   double size = 0, faster = 0;
   const auto grows = [&](size_t, std::vector<double>& values) { values[8] = 500 + (size += 0.5 + faster); };

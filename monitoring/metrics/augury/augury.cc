@@ -105,7 +105,7 @@ Eigen::MatrixXd Augury::window() const {
 Augury::Judged Augury::judge() const {
   const Series judged = series_of(window());
   const Deviations deviations = healthy_->deviations(judged, healthy_->load().of(judged), 0);
-  const std::vector<double> scores = orion::scores_of(deviations);
+  const std::vector<double> scores = orion::scores_of(deviations.pairs, deviations.levels);
   const auto most = std::ranges::max_element(scores);
   Judged out{.excess = healthy_->excess(deviations, kDayOfWindows),
              .reason = Reason::kUnlike,

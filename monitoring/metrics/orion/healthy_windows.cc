@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/statistics.h"
+#include "monitoring/metrics/orion/rarity.h"
 
 namespace kintsugi::orion {
 
@@ -17,28 +18,6 @@ namespace {
 
 /// Parts of the healthy trace that are left out in turn.
 constexpr size_t kParts = 8;
-
-/// The deviation of a normal variable that is as rare as `t` of Student's distribution (Wallace 1959).
-double as_normal(double t, double degrees) {
-  return std::copysign(
-      (8 * degrees + 1) / (8 * degrees + 3) * std::sqrt(degrees * std::log1p(t * t / degrees)), t);
-}
-
-/// The correlation of these values with those two further on: each shares half of its rows with the next one.
-double resemblance_of(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double both = 0, squares = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    squares += (values[i] - mean) * (values[i] - mean);
-    if (i >= 2) both += (values[i] - mean) * (values[i - 2] - mean);
-  }
-  return squares > 0 ? std::clamp(both / squares, 0.0, 0.99) : 0;
-}
-
-/// How many independent values say as much as so many with this resemblance.
-double independent_of(size_t values, double resemblance) {
-  return std::max(static_cast<double>(values) / 2 * (1 - resemblance) / (1 + resemblance), 2.0);
-}
 
 }  // namespace
 
@@ -68,15 +47,14 @@ Eigen::VectorXd Load::of(const Series& series) const {
   return out;
 }
 
-std::vector<double> scores_of(const Deviations& deviations) {
+std::vector<double> scores_of(const std::vector<float>& pairs, const std::vector<double>& levels) {
   std::vector<std::pair<double, size_t>> squares;
-  for (size_t i = 0; i < deviations.pairs.size(); ++i)
-    if (std::isfinite(deviations.pairs[i]))
-      squares.emplace_back(deviations.pairs[i] * deviations.pairs[i], i);
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (std::isfinite(pairs[i])) squares.emplace_back(pairs[i] * pairs[i], i);
   const size_t voting = std::min(kVotingPairs, squares.size());
   std::ranges::partial_sort(squares, squares.begin() + static_cast<std::ptrdiff_t>(voting), std::greater<>());
   std::vector<double> scores;
-  for (const double level : deviations.levels)
+  for (const double level : levels)
     scores.push_back(level * level);
   const auto table = metric_trace::pair_table(scores.size());
   for (size_t i = 0; i < voting; ++i)
@@ -87,8 +65,7 @@ std::vector<double> scores_of(const Deviations& deviations) {
 
 double HealthyWindows::Level::off(double value, double load) const {
   const double far = squares_of_load > 0 ? (load - mean_load) * (load - mean_load) / squares_of_load : 0;
-  return as_normal((value - intercept - slope * load) / (deviation * std::sqrt(1 + 1 / windows + far)),
-                   independent - 1);
+  return (value - intercept - slope * load) / (deviation * std::sqrt(1 + 1 / windows + far));
 }
 
 Result<HealthyWindows> HealthyWindows::learn(const Series& healthy, size_t size, Rows rows) {
@@ -261,7 +238,8 @@ Deviations HealthyWindows::compare(const Sample& sample) const {
   }
   for (size_t i = 0; i < levels_.size(); ++i) {
     const double off = levels_[i].off(sample.levels(static_cast<Eigen::Index>(i)), sample.load);
-    out.levels.push_back(std::isfinite(off) ? off : 0);
+    out.sizes.push_back(std::isfinite(off) ? off : 0);
+    out.levels.push_back(as_normal(out.sizes.back(), levels_[i].independent - 1));
     squares.push_back(out.levels.back() * out.levels.back());
     out.level = std::max(out.level, std::abs(out.levels.back()));
   }
@@ -292,17 +270,15 @@ HealthyWindows::Usual::Usual(const std::vector<double>& values)
       largest(std::ranges::max(values)) {}
 
 double HealthyWindows::Usual::most(size_t windows) const {
-  // Maxima of many nearly normal values follow Gumbel's law; overlapping windows count in full, which is careful.
-  const double n = std::max<double>(static_cast<double>(windows), 2);
-  const double root = std::sqrt(2 * std::log(n));
-  const double location = root - (std::log(std::log(n)) + std::log(4 * M_PI)) / (2 * root);
-  const double quantile = location - std::log(-std::log(kReportedShare)) / root;
-  return kMargin * std::max(median + deviation * quantile, largest);
+  return kMargin * std::max(median + deviation * most_of_normal(windows), largest);
 }
 
 double HealthyWindows::excess(const Deviations& deviations, size_t windows) const {
-  return std::max(deviations.distance / distances_.most(windows),
-                  deviations.level / levels_of_one_.most(windows));
+  return std::max(excess_of_relations(deviations, windows), deviations.level / levels_of_one_.most(windows));
+}
+
+double HealthyWindows::excess_of_relations(const Deviations& deviations, size_t windows) const {
+  return deviations.distance / distances_.most(windows);
 }
 
 }  // namespace kintsugi::orion

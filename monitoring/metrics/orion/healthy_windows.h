@@ -20,8 +20,6 @@ namespace kintsugi::orion {
 /// Pairs of one window that count in its distance, and in a metric's votes.
 inline constexpr size_t kCountedPairs = 32;
 inline constexpr size_t kVotingPairs = 10;
-/// A finding above this share of what healthy traces of equal length show at most is reported.
-inline constexpr double kReportedShare = 0.99;
 /// The healthy trace is one of many that there could have been: so much farther is still healthy.
 inline constexpr double kMargin = 1.2;
 
@@ -51,6 +49,8 @@ struct Deviations {
   std::vector<float> pairs;
   /// By live metric, in deviations: its mean against what its load explains; of a metric that drifts by nature, how much
   /// it changed from one half of the window to the other.
+  std::vector<double> sizes;
+  /// The deviations of normal variables that are as rare: a metric that moves in rare steps has shown little.
   std::vector<double> levels;
   /// Index: watched metric; whether it had one value on the healthy trace, and has another one now.
   std::vector<bool> moved;
@@ -58,9 +58,9 @@ struct Deviations {
   double level = 0;     ///< the largest of the levels: one metric alone hardly shows in the distance
 };
 
-/// By live metric: the square of its own level, and the squares of the kVotingPairs pairs that deviate most, divided by their
+/// By live metric: the square of its level, and the squares of the kVotingPairs pairs that deviate most, divided by their
 /// number, for both metrics of each. (In the text each pair has one vote; here it weighs as much as it deviates.)
-std::vector<double> scores_of(const Deviations& deviations);
+std::vector<double> scores_of(const std::vector<float>& pairs, const std::vector<double>& levels);
 
 /// REQUIRES for all series: the same columns as the healthy one.
 class HealthyWindows {
@@ -85,6 +85,8 @@ class HealthyWindows {
   double slope(size_t live) const { return levels_[live].slope; }
   /// How many times what healthy traces of so many windows show at most; above 1: reported.
   double excess(const Deviations& deviations, size_t windows) const;
+  /// The same without the levels of single metrics.
+  double excess_of_relations(const Deviations& deviations, size_t windows) const;
 
  private:
   /// A line through the windows' means over their loads.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/base/statistics.h"
+#include "monitoring/metrics/orion/rarity.h"
 #include "monitoring/metrics/trace/coarser.h"
 
 namespace kintsugi::orion {
@@ -41,15 +42,22 @@ double mean_of_rows(const Series& series, size_t column, size_t begin, size_t en
 
 std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Series& healthy,
                                   const Series& now) {
-  std::map<size_t, double> scores;
-  for (const Compared& window : windows)
-    for (size_t live = 0; const double score : scores_of(window.deviations))
-      scores[window.healthy->columns()[live++]] += score / static_cast<double>(windows.size());
-  std::vector<std::pair<size_t, double>> order(scores.begin(), scores.end());
-  std::ranges::stable_sort(order, [](auto& a, auto& b) { return a.second > b.second; });
+  std::map<size_t, OddMetric> metrics;  // by column
+  for (const Compared& window : windows) {
+    const std::vector<size_t>& columns = window.healthy->columns();
+    const Deviations& deviations = window.deviations;
+    const std::vector<double> scores = scores_of(deviations.pairs, deviations.sizes);
+    for (size_t live = 0; live < columns.size(); ++live) {
+      OddMetric& metric = metrics[columns[live]];
+      const double size = deviations.sizes[live];
+      metric.score += scores[live] / static_cast<double>(windows.size());
+      metric.relations += (scores[live] - size * size) / static_cast<double>(windows.size());
+    }
+  }
   std::vector<OddMetric> out;
-  for (const auto& [column, score] : order) {
-    OddMetric metric{.name = healthy.names[column], .aliases = {}, .score = score, .healthy = 0, .now = 0};
+  for (auto& [column, metric] : metrics) {
+    metric.name = healthy.names[column];
+    metric.score = std::sqrt(metric.score);
     for (const metric_trace::Live& live : windows.front().healthy->preparation().live)
       if (live.column == column)
         for (const size_t alias : live.aliases)
@@ -60,6 +68,7 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
                     static_cast<double>(windows.size());
     out.push_back(std::move(metric));
   }
+  std::ranges::stable_sort(out, std::greater(), &OddMetric::score);
   return out;
 }
 
@@ -134,31 +143,67 @@ std::vector<size_t> peers_of(const std::vector<Finding>& findings, size_t which)
   return peers.size() < kFewestPeers ? std::vector<size_t>() : peers;
 }
 
-double score_of(const Finding& finding, const std::string& metric) {
+double relations_of(const Finding& finding, const std::string& metric) {
   const auto found = std::ranges::find(finding.metrics, metric, &OddMetric::name);
-  return found == finding.metrics.end() ? 0 : found->score;
+  return found == finding.metrics.end() ? 0 : found->relations;
+}
+
+/// The oddest window is that of the metric which leads.
+void compare_levels(Finding& finding, const std::vector<const Finding*>& peers) {
+  std::vector<const Shifts*> theirs;
+  for (const Finding* peer : peers)
+    theirs.push_back(&peer->shifts);
+  const Shifts& own = finding.shifts;
+  const double most = most_of_normal(2 * finding.processes * own.metrics.size() * own.middles_ns.size());
+  double farthest = 0;
+  for (OddMetric& metric : finding.metrics) {
+    std::vector<double> relations;
+    for (const Finding* peer : peers)
+      relations.push_back(relations_of(*peer, metric.name));
+    metric.relations = std::max(metric.relations - median_of(relations), 0.0);
+    metric.score = std::sqrt(metric.relations);
+    const MetricShifts* const shifts = own.find(common_name(metric.name, finding.source));
+    if (shifts == nullptr) continue;
+    const Shift shift = shift_of(own, *shifts, theirs);
+    metric.score = std::hypot(metric.score, shift.size);
+    metric.odd = shift.rarity > most;
+    finding.excess = std::max(finding.excess, shift.rarity / most);
+    if (!metric.odd) continue;
+    metric.healthy = shifts->mean;
+    metric.now = shifts->mean + shift.moved;
+    if (metric.score <= farthest) continue;
+    farthest = metric.score;
+    finding.from_ns = own.middles_ns[shift.window] - own.window_ns / 2;
+    finding.to_ns = finding.from_ns + own.window_ns;
+  }
 }
 
 void compare_with_peers(std::vector<Finding>& findings) {
   const std::vector<Finding> alone = findings;
   for (size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
-    if (const std::vector<size_t> peers = peers_of(alone, i); !peers.empty()) {
-      std::vector<double> excesses;
-      for (const size_t peer : peers)
-        excesses.push_back(alone[peer].excess);
+    std::vector<const Finding*> peers;
+    std::vector<double> excesses;
+    for (const size_t peer : peers_of(alone, i)) {
+      peers.push_back(&alone[peer]);
+      excesses.push_back(alone[peer].excess_of_relations);
+    }
+    if (!peers.empty()) {
       finding.excess_of_peers = quantile_of(excesses, kPeersShare);
-      finding.excess /= std::max(finding.excess_of_peers, 1.0);
-      for (OddMetric& metric : finding.metrics) {
-        std::vector<double> scores;
-        for (const size_t peer : peers)
-          scores.push_back(score_of(alone[peer], metric.name));
-        metric.score = std::max(metric.score - median_of(scores), 0.0);
-      }
-      std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::score);
+      finding.excess = finding.excess_of_relations / std::max(finding.excess_of_peers, 1.0);
+      compare_levels(finding, peers);
+      std::ranges::stable_sort(finding.metrics, std::greater(), [](const OddMetric& metric) {
+        return std::pair(metric.odd, metric.score);
+      });
     }
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
   }
+}
+
+/// A process with a metric that is odd by itself comes before others, and among these the farthest off.
+std::pair<bool, double> order_of(const Finding& finding) {
+  const bool odd = !finding.metrics.empty() && finding.metrics.front().odd;
+  return {odd, odd ? finding.metrics.front().score : finding.excess};
 }
 
 }  // namespace
@@ -168,9 +213,8 @@ Localisation compared_with_peers(std::vector<Finding> findings) {
   compare_with_peers(findings);
   for (Finding& finding : findings)
     (finding.excess > 1 ? out.odd : out.healthy).push_back(std::move(finding));
-  const auto most_excessive = [](const Finding& a, const Finding& b) { return a.excess > b.excess; };
-  std::ranges::stable_sort(out.odd, most_excessive);
-  std::ranges::stable_sort(out.healthy, most_excessive);
+  std::ranges::stable_sort(out.odd, std::greater(), order_of);
+  std::ranges::stable_sort(out.healthy, std::greater(), &Finding::excess);
   return out;
 }
 
@@ -195,7 +239,10 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
     const Eigen::VectorXd load = model.load().of(now);
     for (const size_t begin : begins) {
       Deviations deviations = model.deviations(now, load, begin);
-      const double excess = model.excess(deviations, processes * models.size() * begins.size());
+      const size_t chances = processes * models.size() * begins.size();
+      out.excess_of_relations =
+          std::max(out.excess_of_relations, model.excess_of_relations(deviations, chances));
+      const double excess = model.excess(deviations, chances);
       windows.push_back(
           {.healthy = &model, .begin = begin, .deviations = std::move(deviations), .excess = excess});
     }
@@ -211,11 +258,13 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
   windows.resize(std::min(windows.size(), kNamed));
   const Compared& oddest = windows.front();
   out.source = now.source;
+  out.processes = processes;
   out.excess = oddest.excess;
   out.from_ns = now.t_ns[oddest.begin];
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
   out.regions = regions_of(windows, healthy, now);
+  out.shifts = shifts_of(healthy, now, oddest.healthy->preparation());
   out.moved = moved_in(oddest, healthy);
   compare_loads(*oddest.healthy, healthy, now, out);
   return out;

@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
+#include "monitoring/metrics/orion/shifts.h"
 #include "monitoring/metrics/trace/series.h"
 
 namespace kintsugi::orion {
@@ -14,8 +15,11 @@ namespace kintsugi::orion {
 struct OddMetric {
   std::string name;
   std::vector<std::string> aliases;  ///< metrics that always move with it
-  double score = 0;                  ///< mean square of the metric's deviations in the windows that count
-  double healthy = 0, now = 0;       ///< the metric's mean on the healthy trace and in those windows
+  /// How far it is off, in deviations, in the windows that count: its level beside its peers', and its relations.
+  double score = 0;
+  double relations = 0;         ///< mean square of its pairs' deviations, which is part of the score
+  bool odd = false;             ///< its level alone is beyond what is healthy, beside its peers
+  double healthy = 0, now = 0;  ///< the metric's mean on the healthy trace and in those windows
 };
 
 struct OddRegion {
@@ -28,18 +32,23 @@ struct OddRegion {
 /// What is unlike before in one process.
 struct Finding {
   std::string source;
-  std::vector<OddMetric> metrics;  ///< metrics at odds, the oddest first, at most kNamed
+  /// Metrics at odds, at most kNamed: first those that are odd, and of these the farthest off.
+  std::vector<OddMetric> metrics;
   /// Regions at odds, the highest lift first, at most kNamed; empty: no region was recorded.
   std::vector<OddRegion> regions;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.
   std::vector<std::string> moved;
-  /// How many times as odd the oddest window is as healthy traces ever are; above 1: the process is reported.
+  /// How many times as rare what it does is as what healthy traces ever show; above 1: the process is reported.
   double excess = 0;
-  /// What kPeersShare of its peers stay below at that time: those of its role, or all other processes where it has fewer
-  /// than kFewestPeers of them. What several do at once is no fault of one, so its own is divided by this where it is
-  /// above 1.
+  /// The same of its relations alone: all that is told of them by itself, since levels are compared with those of peers.
+  double excess_of_relations = 0;
+  /// What the excess of relations of kPeersShare of its peers stays below at that time: those of its role, or all other
+  /// processes where it has fewer than kFewestPeers of them. What several do at once is no fault of one, so its own is
+  /// divided by this where it is above 1.
   double excess_of_peers = 0;
+  Shifts shifts;         ///< what its peers are compared with
+  size_t processes = 1;  ///< so many are compared
   size_t windows = 0, healthy_windows = 0;
   int64_t from_ns = 0, to_ns = 0;  ///< the oddest window
   double load = 1;                 ///< now, divided by what it was on the healthy trace
@@ -47,7 +56,6 @@ struct Finding {
   bool foreign_load = false;
 };
 inline constexpr size_t kNamed = 3;
-inline constexpr size_t kFewestPeers = 3;
 inline constexpr double kPeersShare = 0.9;
 
 /// A process that cannot be judged.
@@ -57,7 +65,7 @@ struct NotJudged {
 };
 
 struct Localisation {
-  std::vector<Finding> odd;      ///< the most excessive first
+  std::vector<Finding> odd;      ///< the one whose metric is farthest off first
   std::vector<Finding> healthy;  ///< what was judged and is within what healthy traces show
   std::vector<NotJudged> not_judged;
 };

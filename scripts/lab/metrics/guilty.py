@@ -1,4 +1,4 @@
-"""Which metrics show a fault, by its kind: fixed before anything was recorded."""
+"""Which metrics show a fault, by its kind, and in which regions it happens, by its point: fixed before anything was recorded."""
 
 TRAFFIC = ["calls", "read_bytes", "written_bytes", "link_bytes", "rx_", "tx_", "connections", "loop_lag"]
 GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
@@ -10,3 +10,11 @@ GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
 
 def is_guilty(run, *names):
     return any(part in name for name in names for part in GUILTY[run["kind"]])
+
+# Regions that are open when an execution passes the point. Connections from outside and a hog happen in none.
+REGIONS = {"disk-write": ["chunkserver.append", "chunkserver.commit", "chunkserver.segment_append"],
+           "serve-stream": ["serve.ReadChunk", "serve.WriteChunk", "serve.PartialSum"]}
+
+
+def guilty_regions(run):
+    return REGIONS[run["point"]] if run["kind"] in ("sockets", "memory", "hang", "delay") else []

@@ -18,7 +18,7 @@ import pathlib
 import subprocess
 
 from foretelling import FORETELL, judge_foretelling
-from guilty import is_guilty
+from guilty import guilty_regions, is_guilty
 from shares import balanced, share
 
 PAST = 240  # seconds before a fault that RAMS learns a process's own line from
@@ -61,7 +61,7 @@ class Recording:
 
 def judge_orion(recordings, method, said):
     """The text's form names no server and accuses nobody; the ranking by means puts the server first whose mean moved most."""
-    faulty = servers = metrics = both = accused = healthy = 0
+    faulty = servers = metrics = accused = healthy = sites = with_site = 0
     for recording in recordings:
         for run in recording.runs:
             end = run["failed"] or run["ended"]
@@ -77,14 +77,19 @@ def judge_orion(recordings, method, said):
                 found.sort(key=lambda one: -one["excess"])
             first = bool(found) and found[0]["server"] == run["server"] and method != "orion-text"
             named = bool(right) and is_guilty(run, *[name for metric in right[0]["metrics"] for name in [metric["name"], *metric.get("aliases", [])]])
-            servers, metrics, both = servers + first, metrics + named, both + (first and named)
-            said.append({"method": method, "recording": recording.name, "run": run["number"], "kind": run["kind"], "load": run["load"], "first": first, "named": named})
+            servers, metrics = servers + first, metrics + named
+            regions = [region["name"] for region in right[0].get("regions", [])] if right else []
+            with_site += bool(guilty_regions(run))
+            sites += any(region in guilty_regions(run) for region in regions)
+            said.append({"method": method, "recording": recording.name, "run": run["number"], "kind": run["kind"], "load": run["load"], "first": first, "named": named,
+                         "regions": regions, "found": found})
             print(f"  {method} {run['number']}: {run['kind']} at {run['server']}, load {run['load']}: " +
                   "; ".join(f"{one['server']} {one.get('excess', 0):.1f}: " + ", ".join(metric["name"] for metric in one["metrics"]) for one in found[:2]))
     print(f"| {method} | guilty metric in the top 3 of the faulty server | {share(metrics, faulty)} |")
     if method != "orion-text":
         print(f"| {method} | faulty server first | {share(servers, faulty)} |")
     if method == "orion":
+        print(f"| {method} | a region of the fault in the top 3 of the faulty server | {share(sites, with_site)} |")
         print(f"| {method} | healthy runs accused | {share(accused, healthy)} |")
 
 
