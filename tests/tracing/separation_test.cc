@@ -55,6 +55,40 @@ TEST(Separation, TwoToSixtyFourConcurrentOperationsAreKeptApart) {
   }
 }
 
+/// What a directive is worth, and what a loss costs.
+TEST(Separation, AForgottenDirectiveOrLostRecordsAreSeenInTheReasons) {
+  const Workload workload = workload_of({.seed = 16, .concurrent = 16, .operations = 260});
+  const auto judge = [&](const char* name, const Recorded& recorded) {
+    const auto trace = Trace::from(recorded);
+    const std::vector<FunctionId> idle = idle_functions(*trace);
+    const Flows flows = build_flows(*trace, match_messages(*trace), {.idle = idle});
+    std::map<Reason, size_t> reasons;
+    for (const Flow& flow : flows.flows)
+      ++reasons[flow.reason];
+    std::printf(
+        "without %-16s %7.2f %% right, %zu flows that nobody started\n", name, percent_right(workload, flows),
+        reasons[Reason::kUnmatchedReceive] + reasons[Reason::kUnmatchedEnd] + reasons[Reason::kAfterLoss]);
+    return std::pair(percent_right(workload, flows), reasons);
+  };
+  for (uint32_t attribute = 0; attribute < workload.recorded.attributes.size(); ++attribute) {
+    Recorded recorded = workload.recorded;
+    for (Event& event : recorded.events)
+      if (event.attribute == attribute)
+        event = {.time_ns = event.time_ns, .process = event.process, .thread = event.thread};
+    EXPECT_LT(judge(recorded.attributes[attribute].name.c_str(), recorded).first, 95);
+  }
+  // One record in a thousand is lost, with a note that it is.
+  Recorded lossy = workload.recorded;
+  for (EventId id = 500; id < lossy.events.size(); id += 1'000)
+    lossy.events[id] = {.time_ns = lossy.events[id].time_ns,
+                        .process = lossy.events[id].process,
+                        .thread = lossy.events[id].thread,
+                        .kind = Kind::kLost};
+  auto [right, reasons] = judge("1 in 1000", lossy);
+  EXPECT_GT(right, 90);
+  EXPECT_EQ(reasons[Reason::kAfterLoss], lossy.events.size() / 1'000 + (lossy.events.size() % 1'000 > 500));
+}
+
 /// Flow properties 1, 3 and 4 (section 4.2): disjoint and complete by construction, and all of a flow comes after its start.
 TEST(Separation, EveryEventOfAFlowComesAfterItsStart) {
   Workload workload = workload_of({.seed = 7, .concurrent = 8, .operations = 60});
@@ -114,7 +148,9 @@ TEST(Separation, OrderOfThreadsInTheTraceDoesNotMatter) {
 TEST(Separation, AMillionEventsTakeSeconds) {
   Workload workload = workload_of({.seed = 5, .concurrent = 64, .operations = 4'600});
   // Of the processor: other tests run beside this one.
-  const auto seconds_since = [](clock_t begin) { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; };
+  const auto seconds_since = [](clock_t begin) {
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
   clock_t begin = std::clock();
   const Trace trace = take_trace(workload);
   EXPECT_GT(trace.size(), 1'000'000u);

@@ -196,7 +196,9 @@ class Cluster {
     ++operations_;
     begin_operation();
     switch (draws_.below(4)) {
-      case 0: return write();
+      case 0:
+        if (++writes_ == settings_.faulty) workload_.faulty = operation_;
+        return write();
       case 1: return read();
       case 2: return stat();
       default: return after(20'000 + static_cast<int64_t>(draws_.below(100'000)), [this] { write(); });
@@ -215,14 +217,14 @@ class Cluster {
   void read() {
     entry("read");
     ask_meta([this] { call("Namespace::lookup"), call("Chunks::locate"); },
-             [this] { chunks(4'096, 4, "read"); });
+             [this] { chunks(4'096, 4, false); });
     exit("read");
   }
   void write() {
     entry("write");
     commit([this] {
       call("Code::encode");
-      chunks(65'536, 5, "write");
+      chunks(65'536, 5, true);
     });
     exit("write");
   }
@@ -277,31 +279,42 @@ class Cluster {
     exit("Log::commit");
   }
 
-  /// Sends to several chunkservers at once, and goes on when all have answered.
-  void chunks(uint64_t bytes, uint32_t count, const std::string& name) {
-    const uint32_t client = at_.process;
-    auto missing = std::make_shared<uint32_t>(count);
+  /// What is sent to several chunkservers at once; the client goes on when all have answered.
+  struct Batch {
+    uint32_t client, missing;
+    uint64_t bytes;
+    bool writes;
+  };
+  void chunks(uint64_t bytes, uint32_t count, bool writes) {
+    const auto batch = std::make_shared<Batch>(Batch{at_.process, count, bytes, writes});
     const uint64_t first = draws_.below(kServers);
-    for (uint32_t i = 0; i < count; ++i) {
-      const bool writes = name == "write";
-      send(servers_[(first + i) % kServers], writes ? bytes : 100,
-           [this, client, missing, bytes, writes, name] {
-             entry("Service::dispatch");
-             call("Chunks::find");
-             on_worker([this, client, missing, bytes, writes, name] {
-               entry(writes ? "Disk::write" : "Disk::read");
-               call("crc32c"), call(writes ? "pwrite" : "pread");
-               exit(writes ? "Disk::write" : "Disk::read");
-               post_to_loop([this, client, missing, bytes, writes, name] {
-                 send(client, writes ? 60 : bytes, [this, missing, name] {
-                   call("Stripe::arrived");
-                   if (--*missing == 0) finish(name);
-                 });
-               });
-             });
-             exit("Service::dispatch");
-           });
-    }
+    for (uint32_t i = 0; i < count; ++i)
+      send(servers_[(first + i) % kServers], writes ? bytes : 100, [this, batch, i] {
+        entry("Service::dispatch");
+        call("Chunks::find");
+        on_worker([this, batch, i] { use_disk(batch, i); });
+        exit("Service::dispatch");
+      });
+  }
+  void use_disk(const std::shared_ptr<Batch>& batch, uint32_t place) {
+    const Fault fault = operation_ == workload_.faulty ? settings_.fault : Fault::kNone;
+    const std::string disk = batch->writes ? "Disk::write" : "Disk::read",
+                      file = batch->writes ? "pwrite" : "pread";
+    entry(disk);
+    if (fault != Fault::kSkipsChecksum) call("crc32c");
+    entry(file);
+    if (fault == Fault::kSlowDisk && place == 2) now_ += 5'000'000;
+    exit(file);
+    if (fault == Fault::kFreesTwice && place == 2) call("Buffer::free");
+    exit(disk);
+    post_to_loop([this, batch, again = fault == Fault::kSendsAgain && place == 2] {
+      for (int i = again ? 7 : 0; i > 0; --i)
+        send(batch->client, 60, [] {});
+      send(batch->client, batch->writes ? 60 : batch->bytes, [this, batch] {
+        call("Stripe::arrived");
+        if (--batch->missing == 0) finish(batch->writes ? "write" : "read");
+      });
+    });
   }
 
   void heartbeat() {
@@ -337,7 +350,7 @@ class Cluster {
   std::map<uint32_t, Ids> timers_, jobs_, posted_;  ///< by process
   std::vector<Waiting> waiting_;
   uint64_t tasks_made_ = 0, batch_ = 1, waiters_ = 0;
-  size_t operations_ = 0;
+  size_t operations_ = 0, writes_ = 0;
   At at_;
   int64_t now_ = 0;
   uint32_t operation_ = kNobody;

@@ -7,10 +7,21 @@
 
 namespace kintsugi::flow {
 
+/// What goes wrong in one write, on one chunkserver.
+enum class Fault : uint8_t {
+  kNone,
+  kSlowDisk,       ///< a write blocks for 5 ms
+  kSkipsChecksum,  ///< a call is left out that takes no time
+  kFreesTwice,     ///< a call is made that no other operation makes
+  kSendsAgain,     ///< the answer is sent eight times
+};
+
 struct WorkloadSettings {
   uint64_t seed = 1;
   size_t concurrent = 8;    ///< operations at a time
   size_t operations = 200;  ///< in all, without heartbeats
+  Fault fault = Fault::kNone;
+  size_t faulty = 0;  ///< the how manyth write has it, from 1 on
 };
 
 struct Workload {
@@ -19,6 +30,7 @@ struct Workload {
   std::vector<uint32_t> operation;
   /// By operation: its start event.
   std::vector<EventId> start;
+  uint32_t faulty = kNone;  ///< the operation that has the fault
 };
 
 Workload workload_of(const WorkloadSettings& settings);

@@ -34,7 +34,10 @@ Status judge(std::span<const PathTotals> trials, const CallPaths& paths, Profile
   const std::vector<Profile> profiles = profiles_of(trials, paths, kind),
                              normal = profiles_of(question.normal, paths, kind);
   out.profile = kind;
-  KINTSUGI_ASSIGN(out.ranking, anomaly::rank(profiles, normal));
+  // Shares of time and bytes vary a little; a call is made or not.
+  anomaly::OutlierSettings outliers;
+  if (kind == ProfileKind::kCoverage) outliers.least_share = 0;
+  KINTSUGI_ASSIGN(out.ranking, anomaly::rank(profiles, normal, outliers));
   if (out.ranking.answer == anomaly::Answer::kTooFew) return {};
   out.finding = Finding::kNoOutlier;
   if (out.ranking.answer == anomaly::Answer::kNoOutlier) return {};
