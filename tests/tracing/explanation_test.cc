@@ -176,8 +176,8 @@ TEST(Explanation, ADeadlockThatLooksIdleIsSeenInWhatIsSent) {
 }
 
 /// A workload, its flows, and what is said of each kind of operation.
-struct Run {
-  Run(const flow::WorkloadSettings& settings, CallPaths& paths)
+struct ExplainedRun {
+  ExplainedRun(const flow::WorkloadSettings& settings, CallPaths& paths)
       : workload(workload_of(settings)), trace(*flow::Trace::from(std::move(workload.recorded))) {
     const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
     const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), directives->idle);
@@ -219,7 +219,7 @@ TEST(Explanation, OneWriteAmongManyIsFoundWithItsCause) {
     int flow_first = 0, function_found = 0;
     for (uint64_t seed = 1; seed <= 10; ++seed) {
       CallPaths paths;
-      Run run(
+      ExplainedRun run(
           {.seed = seed, .concurrent = 16, .operations = 160, .fault = planted.fault, .faulty = 10 + seed},
           paths);
       const Explanation& found = run.explanations["write"];
@@ -237,7 +237,7 @@ TEST(Explanation, OneWriteAmongManyIsFoundWithItsCause) {
 TEST(Explanation, TenCleanWorkloadsAccuseNobody) {
   for (uint64_t seed = 40; seed < 50; ++seed) {
     CallPaths paths;
-    const Run run({.seed = seed, .concurrent = 16, .operations = 160}, paths);
+    const ExplainedRun run({.seed = seed, .concurrent = 16, .operations = 160}, paths);
     EXPECT_GE(run.explanations.size(), 5u) << "heartbeats, reads, writes, late writes, stats";
     for (const auto& [kind, found] : run.explanations)
       EXPECT_EQ(found.finding, Finding::kNoOutlier) << seed << ": " << describe(found, paths, kind);

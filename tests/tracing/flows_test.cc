@@ -4,6 +4,7 @@
 #include "tests/tracing/rig.h"
 #include "tracing/flow/dependence_graph.h"
 #include "tracing/flow/directives.h"
+#include "tracing/flow/dpm.h"
 
 namespace kintsugi::flow {
 namespace {

@@ -98,6 +98,21 @@ TEST(Rank, OneRequestIsJudgedByThoseThatAreKnownToBeNormal) {
   EXPECT_EQ(rank(std::vector<Profile>{mix({{kWork, 0.3}, {kWrite, 0.7}})})->answer, Answer::kTooFew);
 }
 
+TEST(SuspectScore, AmongVeryManyOnlyAPartAreNeighbours) {
+  Draws draws(1);
+  std::vector<Profile> trials;
+  for (size_t i = 0; i < 10'000; ++i) {
+    const double share = draws.uniform(0.1, 0.2);
+    trials.push_back(mix({{kWork, 1 - share}, {kIdle, share}}));
+  }
+  trials[7'777] = mix({{kWork, 0.5}, {kWrite, 0.5}});
+  const auto ranking = rank(trials);
+  ASSERT_TRUE(ranking);
+  EXPECT_EQ(ranking->scores.size(), trials.size());
+  EXPECT_EQ(ranking->outliers, 1u);
+  EXPECT_EQ(ranking->scores.front().trial, 7'777u);
+}
+
 std::vector<LastRecord> records(const std::vector<double>& seconds) {
   std::vector<LastRecord> records;
   for (double at : seconds)

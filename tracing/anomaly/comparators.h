@@ -1,5 +1,5 @@
 /// What ours is compared with, each by the definition that the text gives it (Mirgorodskiy 2006, section 2.4). DPM is in
-/// flow/flows.h, and Pinpoint's coverage without pruning is the number of differences that cause/coverage.h starts from.
+/// flow/dpm.h, and Pinpoint's coverage without pruning is the number of differences that cause/coverage.h starts from.
 #pragma once
 
 #include <span>

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/math.h"
 #include "common/base/statistics.h"
 
 namespace kintsugi::anomaly {
@@ -18,29 +19,30 @@ struct Neighbour {
   }
 };
 
-Neighbour nearest(const Profile& profile, std::span<const Profile> others, size_t except = flow::kNone) {
-  Neighbour best;
-  for (size_t i = 0; i < others.size(); ++i)
-    if (i != except) best = std::min(best, Neighbour{distance(profile, others[i]), i});
-  return best;
+/// The places of at most kMostNeighbours of so many profiles, evenly.
+std::vector<size_t> neighbours_of(size_t profiles) {
+  std::vector<size_t> places;
+  for (size_t i = 0, step = std::max<size_t>(1, divide_up(profiles, kMostNeighbours)); i < profiles;
+       i += step)
+    places.push_back(i);
+  return places;
 }
 
-/// Distances of all pairs, once each: u (u - 1) / 2 of them.
-class Distances {
- public:
-  explicit Distances(std::span<const Profile> trials) {
-    for (size_t i = 1; i < trials.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        values_.push_back(distance(trials[i], trials[j]));
-  }
-  double of(size_t a, size_t b) const {
-    const size_t i = std::max(a, b), j = std::min(a, b);
-    return values_[i * (i - 1) / 2 + j];
-  }
+/// Distances to those at `places`, without that to itself.
+std::vector<Neighbour> distances(const Profile& profile, std::span<const Profile> others,
+                                 std::span<const size_t> places, size_t itself) {
+  std::vector<Neighbour> all;
+  for (size_t place : places)
+    if (place != itself) all.push_back({distance(profile, others[place]), place});
+  return all;
+}
 
- private:
-  std::vector<double> values_;
-};
+Neighbour nearest(const Profile& profile, std::span<const Profile> others, size_t itself = flow::kNone) {
+  Neighbour best;
+  for (size_t place = 0; place < others.size(); ++place)
+    if (place != itself) best = std::min(best, Neighbour{distance(profile, others[place]), place});
+  return best;
+}
 
 double median_deviation(std::span<const double> values, double median) {
   std::vector<double> deviations;
@@ -53,18 +55,16 @@ double median_deviation(std::span<const double> values, double median) {
 
 Result<std::vector<SuspectScore>> suspect_scores(std::span<const Profile> trials,
                                                  std::span<const Profile> normal, size_t k) {
-  if (trials.size() > kMostCompared || normal.size() > kMostCompared)
-    return Status(Code::kLimitExceeded,
-                  fmt::format("{} are compared with {}, at most {} can be", trials.size(),
-                              std::max(trials.size(), normal.size()), kMostCompared));
-  if (k == 0) k = std::max<size_t>(1, trials.size() / 4);
-  const Distances distances(trials);
+  if (trials.size() > kMostCompared || normal.size() > kMostPairs / std::max<size_t>(1, trials.size()))
+    return Status(
+        Code::kLimitExceeded,
+        fmt::format("{} flows or processes and {} that are known to be normal are too many to be compared",
+                    trials.size(), normal.size()));
+  const std::vector<size_t> places = neighbours_of(trials.size());
+  if (k == 0) k = std::max<size_t>(1, places.size() / 4);
   std::vector<SuspectScore> scores;
-  std::vector<Neighbour> others;
   for (size_t h = 0; h < trials.size(); ++h) {
-    others.clear();
-    for (size_t g = 0; g < trials.size(); ++g)
-      if (g != h) others.push_back({distances.of(h, g), g});
+    std::vector<Neighbour> others = distances(trials[h], trials, places, h);
     Neighbour best;
     if (k <= others.size()) {
       std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(k - 1), others.end());
@@ -89,11 +89,12 @@ Result<Ranking> rank(std::span<const Profile> trials, std::span<const Profile> n
     for (const SuspectScore& score : ranking.scores)
       usual.push_back(score.score);
   else if (normal.size() >= settings.least_trials)
-    for (size_t i = 0; i < normal.size(); ++i)
-      usual.push_back(nearest(normal[i], normal, i).distance);
+    for (size_t place : neighbours_of(normal.size()))
+      usual.push_back(nearest(normal[place], normal, place).distance);
   if (usual.empty() || trials.empty()) return ranking;
   ranking.usual = median_of(usual);
-  ranking.threshold = ranking.usual + settings.spreads * median_deviation(usual, ranking.usual);
+  ranking.threshold = std::max(ranking.usual + settings.spreads * median_deviation(usual, ranking.usual),
+                               ranking.usual * settings.times);
   for (const SuspectScore& score : ranking.scores) {
     const Profile& other = score.of_normal ? normal[score.neighbour] : trials[score.neighbour];
     const double largest = length_of(trials[score.trial]) + length_of(other);

@@ -101,7 +101,7 @@ Result<Explanation> explain_flows(const flow::Trace& trace, const flow::Flows& f
                                   const Question& question, const ExplanationSettings& settings) {
   Explanation explanation;
   const std::vector<PathTotals> trials =
-      totals_of(trace, anomaly::groups_by_flow(flows), paths, question.compared);
+      totals_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question.compared);
   for (ProfileKind kind : {ProfileKind::kComposite, ProfileKind::kCoverage}) {
     KINTSUGI_TRY(judge(trials, paths, kind, question, settings, explanation));
     if (explanation.finding == Finding::kOutlier) break;

@@ -40,6 +40,7 @@ struct Explanation {
 struct ExplanationSettings {
   int64_t clock_precision_ns = 1'000'000;
   size_t differences = 10;
+  bool replicate = false;  ///< work that several flows share counts for each of them, not for the first alone
   Order order = Order::kTime;
   IntervalSettings interval;
 };

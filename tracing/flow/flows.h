@@ -70,8 +70,4 @@ struct FlowSettings {
 /// REQUIRES: `matching` is of `trace`, and `settings` names events and functions that it has. O(n) and a sort of the directives.
 Flows build_flows(const Trace& trace, const Matching& matching, const FlowSettings& settings = {});
 
-/// What DPM makes of it (section 2.4 of the text; Miller 1988), as the baseline: a receive belongs to its send, and so
-/// does only the next send of its thread. Events that are no messages belong to the message before them.
-Flows build_flows_as_dpm(const Trace& trace, const Matching& matching, std::span<const EventId> starts = {});
-
 }  // namespace kintsugi::flow
