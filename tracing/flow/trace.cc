@@ -10,12 +10,13 @@
 namespace kintsugi::flow {
 namespace {
 
-constexpr int64_t kFarthest = int64_t{1} << 61;
+/// Differences of times and of places in a channel fit into 64 bits.
+constexpr int64_t kFarthest = int64_t{1} << 61, kLatest = int64_t{1} << 62;
 
 const char* wrong_with(const Recorded& recorded, const Event& event) {
   if (event.process >= recorded.processes.size()) return "of an unknown process";
   if (event.kind > kLastKind) return "of an unknown kind";
-  if (event.time_ns < -kFarthest || event.time_ns > kFarthest) return "of no time within 73 years of 1970";
+  if (event.time_ns < -kFarthest || event.time_ns > kLatest) return "of no time between 1897 and 2116";
   if (event.function != kNone && event.function >= recorded.functions.size()) return "of an unknown function";
   switch (event.kind) {
     case Kind::kEntry:
@@ -45,7 +46,7 @@ Status check(const Recorded& recorded) {
     if (names > kMostNames)
       return Status(Code::kLimitExceeded, fmt::format("{} names, at most {} are known", names, kMostNames));
   for (const Process& process : recorded.processes)
-    if (process.end_ns < 0 || process.end_ns > kFarthest)
+    if (process.end_ns < 0 || process.end_ns > kLatest)
       return Status(Code::kCorrupt, fmt::format("process {} ends at no time", quoted(process.name, 80)));
   for (size_t i = 0; i < recorded.events.size(); ++i)
     if (const char* wrong = wrong_with(recorded, recorded.events[i]))

@@ -17,7 +17,7 @@ struct Thread {
 class Trace {
  public:
   /// Errors: kLimitExceeded (more than kMostEvents or kMostNames), kCorrupt (an event names what there is not, its
-  /// time is not within 2^61 ns (73 years) of 0, or a message lies beyond 2^61 bytes).
+  /// time is not between 1897 and 2116, or a message lies beyond 2^61 bytes).
   static Result<Trace> from(Recorded recorded);
 
   Trace(const Trace&) = delete;  // Threads point into the trace.
