@@ -1,0 +1,248 @@
+// From a trace to what was odd and why.
+#include "tracing/cause/explanation.h"
+
+#include <cstdio>
+#include <numeric>
+
+#include "common/base/draws.h"
+#include "tests/tracing/rig.h"
+#include "tests/tracing/workload.h"
+#include "tracing/flow/directives.h"
+
+namespace kintsugi::cause {
+namespace {
+
+using anomaly::CallPaths;
+using anomaly::ProfileKind;
+using flow::At;
+using flow::Rig;
+
+/// What one server does in each of a hundred seconds: shares of "main -> serve -> ...".
+using Second = std::map<std::string, double>;
+constexpr int64_t kSeconds = 100;
+
+/// Twelve chunkservers that do alike, with noise of a few percent. `change` says what else one of them does in a second;
+/// an empty second ends the server.
+Rig chunkservers(uint64_t seed, const std::function<void(uint32_t, int64_t, Second&)>& change) {
+  Draws draws(seed);
+  Rig rig;
+  for (uint32_t server = 0; server < 12; ++server) {
+    const At at{rig.process("chunkserver-" + std::to_string(server), "chunkserver")};
+    rig.recorded.processes[server].end_ns = kSeconds * flow::kSecond;
+    rig.entry(at, "main", 0);
+    rig.entry(at, "serve", 0);
+    for (int64_t second = 0; second < kSeconds; ++second) {
+      const double load = draws.uniform(0.35, 0.45);
+      Second shares{{"read", load / 2}, {"write", load / 4}, {"encode", load / 4}};
+      change(server, second, shares);
+      if (shares.empty()) {
+        rig.entry(at, "panic", second * flow::kSecond);
+        rig.entry(at, "_exit", second * flow::kSecond + 1'000);
+        rig.recorded.processes[server].end_ns = 0;
+        break;
+      }
+      int64_t now = second * flow::kSecond;
+      for (const auto& [function, share] : shares) {
+        rig.entry(at, function, now);
+        rig.exit(at, function, now += static_cast<int64_t>(share * 1e9));
+      }
+    }
+  }
+  return rig;
+}
+
+std::vector<uint32_t> numbers(uint32_t count) {
+  std::vector<uint32_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Explanation explain(const flow::Trace& trace, CallPaths& paths) {
+  const std::vector<uint32_t> all = numbers(12);
+  const auto explanation = explain_processes(trace, paths, {.compared = all});
+  EXPECT_TRUE(explanation) << explanation.error();
+  return explanation ? *explanation : Explanation();
+}
+
+TEST(Explanation, AServerThatAbortsIsNamedWithItsLastFunction) {
+  const flow::Trace trace = chunkservers(1, [](uint32_t server, int64_t second, Second& shares) {
+                              if (server == 7 && second >= 40) shares.clear();
+                            }).trace();
+  CallPaths paths;
+  const Explanation found = explain(trace, paths);
+  EXPECT_EQ(found.finding, Finding::kFailStop);
+  EXPECT_EQ(found.culprit, 7u);
+  ASSERT_EQ(found.last.size(), 1u);
+  EXPECT_EQ(paths.text(found.last[0].path), "chunkserver: main -> serve -> panic -> _exit");
+  EXPECT_EQ(describe(found, paths, "chunkserver-7"),
+            "chunkserver-7 fell silent 59.393 s before the others; it was in chunkserver: main -> serve -> "
+            "panic -> _exit.\n");
+}
+
+TEST(Explanation, AServerThatBlocksInAWriteIsNamedWithThePath) {
+  const flow::Trace trace = chunkservers(2, [](uint32_t server, int64_t second, Second& shares) {
+                              if (server == 3 && second >= 60) shares = {{"write_log", 0.99}};
+                            }).trace();
+  CallPaths paths;
+  const Explanation found = explain(trace, paths);
+  EXPECT_EQ(found.silence.silence, anomaly::Silence::kNotFailStop);
+  EXPECT_EQ(found.finding, Finding::kOutlier);
+  EXPECT_EQ(found.culprit, 3u);
+  EXPECT_EQ(found.profile, ProfileKind::kTime);
+  ASSERT_FALSE(found.differences.empty());
+  EXPECT_EQ(paths.text(found.differences[0].path), "chunkserver: main -> serve -> write_log");
+  EXPECT_NEAR(found.differences[0].anomalous, 0.4, 0.01);
+  EXPECT_EQ(found.differences[0].normal, 0);
+  ASSERT_TRUE(found.interval);
+  EXPECT_NEAR(static_cast<double>(found.interval->begin_ns) / 1e9, 60, 3);
+  EXPECT_THAT(describe(found, paths, "chunkserver-3"),
+              testing::HasSubstr("write_log (40 % of the time, usually 0 %)"));
+}
+
+TEST(Explanation, AServerWithoutWorkIsNamedByWhatItDoesTooLittle) {
+  const flow::Trace trace = chunkservers(3, [](uint32_t server, int64_t, Second& shares) {
+                              if (server == 11) shares = {{"read", 0.001}};
+                            }).trace();
+  CallPaths paths;
+  const Explanation found = explain(trace, paths);
+  EXPECT_EQ(found.finding, Finding::kOutlier);
+  EXPECT_EQ(found.culprit, 11u);
+  const auto read = std::find_if(found.differences.begin(), found.differences.end(),
+                                 [&](const Difference& one) { return paths.last_name(one.path) == "read"; });
+  ASSERT_NE(read, found.differences.end());
+  EXPECT_LT(read->delta(), -0.1);
+}
+
+TEST(Explanation, WhenAllServersAreSlowThereIsNoOutlier) {
+  const flow::Trace trace = chunkservers(4, [](uint32_t, int64_t second, Second& shares) {
+                              if (second >= 30) shares["write"] = 0.6;
+                            }).trace();
+  CallPaths paths;
+  const Explanation found = explain(trace, paths);
+  EXPECT_EQ(found.finding, Finding::kNoOutlier);
+  EXPECT_EQ(found.culprit, flow::kNone);
+  EXPECT_EQ(describe(found, paths, ""), "There is no outlier: all are well, or all are affected alike.\n");
+}
+
+TEST(Explanation, TenCleanRunsAccuseNobody) {
+  for (uint64_t seed = 20; seed < 30; ++seed) {
+    const flow::Trace trace = chunkservers(seed, [](uint32_t, int64_t, Second&) {}).trace();
+    CallPaths paths;
+    EXPECT_EQ(explain(trace, paths).finding, Finding::kNoOutlier) << seed;
+  }
+}
+
+TEST(Explanation, FourAreNeeded) {
+  Rig rig;
+  rig.entry({0}, "main");
+  rig.entry({1}, "main");
+  const flow::Trace trace = rig.trace();
+  CallPaths paths;
+  const std::vector<uint32_t> both{0, 1};
+  EXPECT_EQ(explain_processes(trace, paths, {.compared = both})->finding, Finding::kTooFew);
+}
+
+/// Two processes that wait for one another's message look idle: they are in select all the time, as ever.
+TEST(Explanation, ADeadlockThatLooksIdleIsSeenInWhatIsSent) {
+  Rig rig;
+  for (uint32_t flow = 0; flow < 8; ++flow) {
+    const At at{0, flow};
+    const uint32_t channel = rig.channel();
+    rig.start(at, 0);
+    rig.entry(at, "serve", 0);
+    for (int64_t i = 0; i < 50; ++i) {
+      const bool stuck = flow == 5 && i >= 2;
+      rig.entry(at, stuck ? "ask" : "answer", i * 1'000'000);
+      rig.send(at, channel, i * 100, 100, i * 1'000'000);
+      rig.exit(at, stuck ? "ask" : "answer", i * 1'000'000 + 100);
+      rig.entry(at, "select", i * 1'000'000 + 100);
+      rig.exit(at, "select", i * 1'000'000 + 999'900);
+    }
+  }
+  const flow::Trace trace = rig.trace();
+  const flow::Flows flows = flow::flows_in(trace);
+  CallPaths paths;
+  const auto totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths);
+  std::vector<anomaly::Profile> time;
+  for (const anomaly::PathTotals& of : totals)
+    time.push_back(anomaly::profile_of(of, paths, ProfileKind::kTime));
+  EXPECT_EQ(anomaly::rank(time)->answer, anomaly::Answer::kNoOutlier);
+  const std::vector<uint32_t> all = numbers(8);
+  const auto found = explain_flows(trace, flows, paths, {.compared = all});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->finding, Finding::kOutlier);
+  EXPECT_EQ(found->culprit, 5u);
+  EXPECT_EQ(found->differences[0].measure, anomaly::Measure::kCommunication);
+}
+
+/// A workload, its flows, and what is said of each kind of operation.
+struct ExplainedRun {
+  ExplainedRun(const flow::WorkloadSettings& settings, CallPaths& paths)
+      : workload(workload_of(settings)), trace(*flow::Trace::from(std::move(workload.recorded))) {
+    const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
+    const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), directives->idle);
+    flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
+    for (const FlowsOfOneKind& kind : kinds_of_flows(trace, flows))
+      explanations[kind.start] = *explain_flows(trace, flows, paths, {.compared = kind.flows});
+  }
+  flow::FlowId faulty() const { return flows.of[workload.start[workload.faulty]]; }
+
+  flow::Workload workload;
+  flow::Trace trace;
+  flow::Flows flows;
+  std::map<std::string, Explanation> explanations;  ///< by the function that the operation starts in
+};
+
+struct Planted {
+  flow::Fault fault;
+  const char* name;
+  const char* function;  ///< its last name, or that of a call which is left out or made
+};
+constexpr Planted kPlanted[] = {{flow::Fault::kSlowDisk, "slow disk", "pwrite"},
+                                {flow::Fault::kSkipsChecksum, "skips a call", "crc32c"},
+                                {flow::Fault::kFreesTwice, "frees twice", "Buffer::free"},
+                                {flow::Fault::kSendsAgain, "sends again", "Connection::send_frame"}};
+
+/// The place of the function among the differences of its profile, or among those of its coverage; 0: not among them.
+size_t place_of(const Explanation& found, const CallPaths& paths, const std::string& function) {
+  for (size_t i = 0; i < found.differences.size() && found.profile != ProfileKind::kCoverage; ++i)
+    if (paths.last_name(found.differences[i].path) == function) return i + 1;
+  for (size_t i = 0; i < found.coverage.differences.size(); ++i)
+    for (anomaly::PathId call : found.coverage.differences[i].calls)
+      if (paths.last_name(call) == function) return i + 1;
+  return 0;
+}
+
+TEST(Explanation, OneWriteAmongManyIsFoundWithItsCause) {
+  std::printf("fault           flow first  function in the top 3  (of 20 runs)\n");
+  for (const Planted& planted : kPlanted) {
+    int flow_first = 0, function_found = 0;
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      CallPaths paths;
+      ExplainedRun run(
+          {.seed = seed, .concurrent = 16, .operations = 160, .fault = planted.fault, .faulty = 10 + seed},
+          paths);
+      const Explanation& found = run.explanations["write"];
+      const bool right = found.finding == Finding::kOutlier && found.culprit == run.faulty();
+      flow_first += right;
+      const size_t place = right ? place_of(found, paths, planted.function) : 0;
+      function_found += place >= 1 && place <= 3;
+    }
+    std::printf("%-15s %10d %22d\n", planted.name, flow_first, function_found);
+    EXPECT_EQ(flow_first, 20) << planted.name;
+    EXPECT_EQ(function_found, 20) << planted.name;
+  }
+}
+
+TEST(Explanation, CleanWorkloadsAccuseNobody) {
+  for (uint64_t seed = 40; seed < 60; ++seed) {
+    CallPaths paths;
+    const ExplainedRun run({.seed = seed, .concurrent = 16, .operations = 160}, paths);
+    EXPECT_GE(run.explanations.size(), 5u) << "heartbeats, reads, writes, late writes, stats";
+    for (const auto& [kind, found] : run.explanations)
+      EXPECT_EQ(found.finding, Finding::kNoOutlier) << seed << ": " << describe(found, paths, kind);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::cause

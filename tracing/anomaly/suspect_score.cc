@@ -1,0 +1,108 @@
+#include "tracing/anomaly/suspect_score.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/base/math.h"
+#include "common/base/statistics.h"
+
+namespace kintsugi::anomaly {
+namespace {
+
+struct Neighbour {
+  double distance = std::numeric_limits<double>::infinity();
+  size_t place = 0;
+  bool operator<(const Neighbour& other) const {
+    return std::tie(distance, place) < std::tie(other.distance, other.place);
+  }
+};
+
+/// The places of at most kMostNeighbours of so many profiles, evenly.
+std::vector<size_t> neighbours_of(size_t profiles) {
+  std::vector<size_t> places;
+  for (size_t i = 0, step = std::max<size_t>(1, divide_up(profiles, kMostNeighbours)); i < profiles;
+       i += step)
+    places.push_back(i);
+  return places;
+}
+
+/// Distances to those at `places`, without that to itself.
+std::vector<Neighbour> distances(const Profile& profile, std::span<const Profile> others,
+                                 std::span<const size_t> places, size_t itself) {
+  std::vector<Neighbour> all;
+  for (size_t place : places)
+    if (place != itself) all.push_back({distance(profile, others[place]), place});
+  return all;
+}
+
+Neighbour nearest(const Profile& profile, std::span<const Profile> others, size_t itself = flow::kNone) {
+  Neighbour best;
+  for (size_t place = 0; place < others.size(); ++place)
+    if (place != itself) best = std::min(best, Neighbour{distance(profile, others[place]), place});
+  return best;
+}
+
+double median_deviation(std::span<const double> values, double median) {
+  std::vector<double> deviations;
+  for (double value : values)
+    deviations.push_back(std::abs(value - median));
+  return median_of(deviations);
+}
+
+}  // namespace
+
+Result<std::vector<SuspectScore>> suspect_scores(std::span<const Profile> trials,
+                                                 std::span<const Profile> normal, size_t k) {
+  if (trials.size() > kMostCompared || normal.size() > kMostPairs / std::max<size_t>(1, trials.size()))
+    return Status(
+        Code::kLimitExceeded,
+        fmt::format("{} flows or processes and {} that are known to be normal are too many to be compared",
+                    trials.size(), normal.size()));
+  const std::vector<size_t> places = neighbours_of(trials.size());
+  if (k == 0) k = std::max<size_t>(1, places.size() / 4);
+  std::vector<SuspectScore> scores;
+  for (size_t h = 0; h < trials.size(); ++h) {
+    std::vector<Neighbour> others = distances(trials[h], trials, places, h);
+    Neighbour best;
+    if (k <= others.size()) {
+      std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(k - 1), others.end());
+      best = others[k - 1];
+    }
+    const Neighbour known = nearest(trials[h], normal);
+    const bool of_normal = !normal.empty() && known.distance < best.distance;
+    if (of_normal) best = known;
+    scores.push_back({.trial = h, .score = best.distance, .neighbour = best.place, .of_normal = of_normal});
+  }
+  std::stable_sort(scores.begin(), scores.end(),
+                   [](const SuspectScore& a, const SuspectScore& b) { return a.score > b.score; });
+  return scores;
+}
+
+Result<Ranking> rank(std::span<const Profile> trials, std::span<const Profile> normal,
+                     const OutlierSettings& settings) {
+  Ranking ranking;
+  KINTSUGI_ASSIGN(ranking.scores, suspect_scores(trials, normal));
+  std::vector<double> usual;
+  if (trials.size() >= settings.least_trials)
+    for (const SuspectScore& score : ranking.scores)
+      usual.push_back(score.score);
+  else if (normal.size() >= settings.least_trials)
+    for (size_t place : neighbours_of(normal.size()))
+      usual.push_back(nearest(normal[place], normal, place).distance);
+  if (usual.empty() || trials.empty()) return ranking;
+  ranking.usual = median_of(usual);
+  ranking.threshold = std::max(ranking.usual + settings.spreads * median_deviation(usual, ranking.usual),
+                               ranking.usual * settings.times);
+  for (const SuspectScore& score : ranking.scores) {
+    const Profile& other = score.of_normal ? normal[score.neighbour] : trials[score.neighbour];
+    const double largest = length_of(trials[score.trial]) + length_of(other);
+    if (score.score <= ranking.threshold || score.score <= settings.least_share * largest) break;
+    ++ranking.outliers;
+  }
+  ranking.answer = ranking.outliers > 0 ? Answer::kOutlier : Answer::kNoOutlier;
+  return ranking;
+}
+
+}  // namespace kintsugi::anomaly
