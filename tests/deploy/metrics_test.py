@@ -222,7 +222,8 @@ class LiveMetrics(unittest.TestCase):
             self.skipTest("no Prometheus here: scripts/install_deps.sh --check installs it")
         directory, address = self.directory / "prometheus", f"127.0.0.1:{free_port()}"
         (directory / "targets").mkdir(parents=True)
-        (directory / "prometheus.yml").write_text((MONITORING / "prometheus.yml").read_text().replace("_interval: 15s", "_interval: 1s"))
+        (directory / "prometheus.yml").write_text((MONITORING / "prometheus.yml").read_text().replace("_interval: 15s", "_interval: 1s")
+                                                .replace("/var/lib/kintsugi-targets/", "targets/"))
         shutil.copy(MONITORING / "kintsugi.rules.yml", directory)
         self.cluster.targets(directory / "targets/blue.json")
         with open(directory / "log", "w") as log:
