@@ -33,11 +33,17 @@ def chunkservers(monitor):
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
             servers = json.load(answer)["servers"]
-        return [(server["name"], server["number"], server["http"]) for server in servers]
+        return [(server["name"], server["number"], reached(server["http"], server["address"])) for server in servers]
     except (OSError, urllib.error.URLError) as error:
         raise NoTargets(f"the monitor at {monitor} does not answer ({getattr(error, 'reason', error)})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise NoTargets(f"{url} is no page of a kintsugi-monitor") from error
+
+
+def reached(pages, address):
+    """The address of a server's pages. Those that are served on all interfaces are reached where the server itself is."""
+    host, _, port = pages.rpartition(":")
+    return f"{address.rpartition(':')[0]}:{port}" if host in ("0.0.0.0", "[::]") else pages
 
 
 def is_loopback(address):
