@@ -29,7 +29,7 @@ base="$(git rev-parse --verify --quiet "$base^{commit}")" ||
 mkdir -p build/check
 
 format() {
-  scripts/install_deps.sh
+  scripts/install_deps.sh --check
   tests/build/format_test.sh .
 }
 

@@ -7,9 +7,10 @@ packages=(
   clang-19 clang-format-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
   libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3
+  libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3 python3-yaml
 )
-[ "${1:-}" = --check ] && packages+=(clang-tidy-19)
+# The package with promtool, which tries the alerts, starts a Prometheus at port 9090: not on every machine that builds.
+[ "${1:-}" = --check ] && packages+=(clang-tidy-19 prometheus)
 [ "${1:-}" = --lab ] && packages+=(python3-matplotlib iproute2 nftables)
 
 missing=()

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Every metric that an alert or a dashboard of deploy/monitoring names is on some page of a live cluster, with the labels and values
+that are used.
+
+    metrics_test.py BIN
+
+Starts a cluster of three servers with the programs in BIN, stores and reads a file, has one server compute for six seconds (so that
+there is an alarm and a long turn), and reads the pages of all daemons that kintsugi_targets.py lists. Where Prometheus is installed,
+it scrapes them with deploy/monitoring/prometheus.yml, has to find every target up, and every panel has to show something.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import yaml
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from expressions import Expression, labels_of_template  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MONITORING = ROOT / "deploy/monitoring"
+PATIENCE_SECONDS = 60
+SERVERS = 3
+# What these show is not there now: no alert, alarm or error, and no program that runs.
+QUIET_PANELS = {"Alerts", "Alarms of the monitor", "Alarms on clients", "Silent for", "Event loop stands still for",
+                "Open operations and waits", "Requests that failed", "Turns above 20 ms"}
+# Made by Prometheus itself.
+MADE_BY_PROMETHEUS = {"up": {}, "ALERTS": {"alertname": "KintsugiDiskFailed", "alertstate": "firing", "severity": "warning"}}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def fetch(address, path="/metrics"):
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not within {PATIENCE_SECONDS} s")
+
+
+def answer_of(prometheus, expression):
+    """What Prometheus finds for the expression of a panel; nothing while it starts."""
+    for variable, value in (("$cluster", "blue"), ("$servers", ".*"), ("$__rate_interval", "1m")):
+        expression = expression.replace(variable, value)
+    try:
+        return json.loads(fetch(prometheus, "/api/v1/query?query=" + urllib.request.quote(expression)))["data"]["result"]
+    except OSError:
+        return []
+
+
+def series_of(page):
+    """The name and the labels of each series of a page."""
+    for line in page.splitlines():
+        if found := re.match(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? ", line):
+            labels = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', found[2] or "")
+            yield found[1], dict(labels)
+
+
+class Cluster:
+    def __init__(self, binaries, directory):
+        self.binaries, self.directory = binaries, directory
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_")}
+        self.manager = None
+
+    def run(self, *arguments):
+        done = subprocess.run([self.binaries / "kintsugi", *arguments], env=self.environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(f"kintsugi {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def start(self):
+        self.run("cluster", "start", "--dir", self.directory, "--chunkservers", str(SERVERS), "--policy", "replication-3-1024k")
+        described = json.loads((self.directory / "cluster.json").read_text())
+        self.metaserver, self.monitor = described["metaserver_http"], described["monitor_http"]
+        self.environment |= {"KINTSUGI_META": described["metaserver"], "KINTSUGI_SECRET_FILE": str(self.directory / "secret")}
+        # That of the cluster serves its page at any port. This one is asked.
+        self.manager_http = f"127.0.0.1:{free_port()}"
+        self.manager = subprocess.Popen(
+            [self.binaries / "kintsugi-repair-manager", "--metaserver", described["metaserver"], "--secret-file", self.directory / "secret",
+             "--http-listen", self.manager_http, "--log-file", self.directory / "log/asked-manager.log"], env=self.environment)
+
+    def stop(self):
+        if self.manager:
+            self.manager.terminate()
+            self.manager.wait()
+        self.run("cluster", "stop", "--dir", self.directory)
+
+    def use(self):
+        """Files are stored, read and not found; a server computes for six seconds, which is an alarm and a turn above 20 ms. Returns a
+        program that reads a file and whose output nobody reads, so that it goes on."""
+        data = self.directory / "file"
+        data.write_bytes(os.urandom(3 << 20))
+        self.run("mkdir", "/things")
+        self.run("put", data, "/things/first")
+        self.run("get", "--replace", "/things/first", self.directory / "copy")
+        subprocess.run([self.binaries / "kintsugi", "stat", "/nothing"], env=self.environment, capture_output=True)
+        self.run("fault", "set", "chunkserver-1", "disk-write", "cpu-loop", "--delay", "6", "--times", "1")
+        self.run("put", data, "/things/second")
+        return subprocess.Popen([self.binaries / "kintsugi", "cat", "/things/first"], env=self.environment, stdout=subprocess.PIPE)
+
+    def targets(self, output):
+        subprocess.run([MONITORING / "kintsugi_targets.py", "--monitor", self.monitor, "--metaserver", self.metaserver,
+                        "--repair-manager", self.manager_http, "--cluster", "blue", "--output", output], check=True)
+        return json.loads(output.read_text())
+
+
+def rules():
+    for group in yaml.safe_load((MONITORING / "kintsugi.rules.yml").read_text())["groups"]:
+        yield from group["rules"]
+
+
+def expressions():
+    """Where each expression stands, itself, and the labels that the texts beside it show."""
+    for rule in rules():
+        shown = set().union(*(labels_of_template(text) for text in rule["annotations"].values()))
+        yield rule["alert"], rule["expr"], shown
+    for path in sorted((MONITORING / "grafana").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel.get("targets", []):
+                yield f"{path.name}: {panel['title']}", target["expr"], labels_of_template(target["legendFormat"])
+
+
+class LiveMetrics(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="kintsugi-metrics-"))
+        cls.cluster = Cluster(BINARIES, cls.directory / "cluster")
+        try:
+            cls.cluster.start()
+            program = cls.cluster.use()
+            try:
+                cls.passing = wait_for("the monitor has an alarm, and a program reports to it", cls.passing_now)
+            finally:
+                program.kill()
+                program.communicate()
+            cls.targets = cls.cluster.targets(cls.directory / "targets.json")
+            cls.series = cls.passing + [series for each in cls.targets for series in cls.series_at(each)]
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.stop()
+        shutil.rmtree(cls.directory)
+
+    @classmethod
+    def series_at(cls, target):
+        added = target["labels"] | {"job": "kintsugi"}
+        yield from ((name, made | added) for name, made in MADE_BY_PROMETHEUS.items())
+        yield from ((name, labels | added) for name, labels in series_of(fetch(target["targets"][0])))
+
+    @classmethod
+    def passing_now(cls):
+        """Series of the monitor that come and go, once there are an alarm and a program of a user at the same time."""
+        monitor = {"targets": [cls.cluster.monitor], "labels": {"cluster": "blue", "daemon": "monitor", "instance": "monitor"}}
+        found = list(cls.series_at(monitor))
+        has_alarm = any(name == "kintsugi_alarm" for name, _ in found)
+        return found if has_alarm and any(labels.get("kind") == "client" for _, labels in found) else None
+
+    def is_there(self, selector):
+        if selector.name == "kintsugi_alarm":
+            # Which alarms there may be is said in a document; those that can be had within seconds are few.
+            kinds = re.findall(r"^\| ([a-z ]+) \|", (ROOT / "docs/diagnosis.md").read_text(), re.M)
+            allowed = {"kind": kinds, "confidence": ["certain", "likely", "unsure"], "masked": ["true", "false"]}
+            selector = selector.without({name for name, values in allowed.items() if selector.literals.get(name) in values})
+        return any(name == selector.name and selector.matches(labels) for name, labels in self.series)
+
+    def test_every_daemon_is_a_target(self):
+        self.assertEqual(sorted(each["labels"]["instance"] for each in self.targets),
+                         ["chunkserver-1", "chunkserver-2", "chunkserver-3", "metaserver", "monitor", "repair-manager-1"])
+
+    def test_every_selector_finds_series(self):
+        for where, expression, _ in expressions():
+            for selector in Expression(expression).selectors:
+                with self.subTest(where=where):
+                    self.assertTrue(self.is_there(selector), f"no series of the cluster is {selector}")
+
+    def test_every_label_that_is_shown_or_grouped_by_is_there(self):
+        for where, text, shown in expressions():
+            expression = Expression(text)
+            metrics = {selector.name for selector in expression.selectors}
+            known = {label for name, labels in self.series if name in metrics for label in labels}
+            with self.subTest(where=where):
+                self.assertFalse((expression.labels | shown) - known, f"labels that no series of {metrics} has")
+                if expression.grouped is not None:
+                    self.assertFalse(shown - expression.grouped, f"grouped by {expression.grouped}, so the others are empty")
+
+    def test_a_monitor_that_is_away_leaves_the_targets_as_they_were(self):
+        output = self.directory / "kept.json"
+        output.write_text("[]")
+        done = subprocess.run([MONITORING / "kintsugi_targets.py", "--monitor", f"127.0.0.1:{free_port()}", "--metaserver",
+                               self.cluster.metaserver, "--output", output], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^kintsugi_targets: the monitor at \S+ does not answer .*kept\.json stays as it is\n$")
+        self.assertEqual(output.read_text(), "[]")
+
+    def test_prometheus_reaches_all_daemons_and_the_panels_show_something(self):
+        if not shutil.which("prometheus"):
+            self.skipTest("no Prometheus here: scripts/install_deps.sh --check installs it")
+        directory, address = self.directory / "prometheus", f"127.0.0.1:{free_port()}"
+        (directory / "targets").mkdir(parents=True)
+        (directory / "prometheus.yml").write_text((MONITORING / "prometheus.yml").read_text().replace("_interval: 15s", "_interval: 1s")
+                                                .replace("/var/lib/kintsugi-targets/", "targets/"))
+        shutil.copy(MONITORING / "kintsugi.rules.yml", directory)
+        self.cluster.targets(directory / "targets/blue.json")
+        with open(directory / "log", "w") as log:
+            prometheus = subprocess.Popen(["prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
+                                           f"--web.listen-address={address}"], stdout=log, stderr=log)
+        try:
+            wait_for("all targets are up", lambda: len(answer_of(address, "up == 1")) == len(self.targets))
+            self.cluster.run("put", self.cluster.directory / "file", "/things/third")
+            panels = [(where, text) for where, text, _ in expressions() if ": " in where and where.split(": ")[1] not in QUIET_PANELS]
+            wait_for("all panels show something", lambda: all(answer_of(address, text) for _, text in panels))
+        except AssertionError as error:
+            self.fail(f"{error}; empty: {[where for where, text, _ in expressions() if not answer_of(address, text)]}")
+        finally:
+            prometheus.terminate()
+            prometheus.wait()
+
+
+if __name__ == "__main__":
+    BINARIES = pathlib.Path(sys.argv[1]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The units of deploy/systemd and the settings of deploy/etc.
+
+    units_test.py BIN    the programs in BIN say which settings there are. Exits with 77 when systemd-analyze is not installed.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+UNITS = ROOT / "deploy/systemd"
+SETTINGS = ROOT / "deploy/etc"
+# What systemd-analyze finds exposed at most. A mount has to be seen by all others, so it can have no namespace of its own: see there.
+MOST_EXPOSED = {"kintsugi-mount@.service": 4.0}
+MOST_EXPOSED_OTHERS = 2.0
+DAEMONS = {"kintsugi-metaserver.service": "metaserver", "kintsugi-chunkserver@.service": "chunkserver-1",
+           "kintsugi-repair-manager.service": "repair-manager", "kintsugi-monitor.service": "monitor",
+           "kintsugi-mount@.service": "mount"}
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(word) for word in arguments], capture_output=True, text=True, **options)
+
+
+def entries(unit):
+    """The settings of a unit: every value of each, by its key."""
+    found = {}
+    for line in (UNITS / unit).read_text().splitlines():
+        if parts := re.match(r"(\w+)=(.*)", line):
+            found.setdefault(parts[1], []).append(parts[2])
+    return found
+
+
+class Units(unittest.TestCase):
+    def test_they_expose_little(self):
+        for path in UNITS.glob("*.service"):
+            done = run("systemd-analyze", "security", "--offline=yes", "--no-pager", path)
+            exposed = float(re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)[1])
+            self.assertLessEqual(exposed, MOST_EXPOSED.get(path.name, MOST_EXPOSED_OTHERS), path.name)
+
+    def test_systemd_understands_them(self):
+        with tempfile.TemporaryDirectory() as directory:
+            where = pathlib.Path(directory)
+            for path in UNITS.iterdir():
+                # The programs are not installed here.
+                text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", path.read_text(), flags=re.M)
+                name = path.name.replace("@.", "@1.")
+                (where / name).write_text(text)
+            units = [path for path in sorted(where.iterdir()) if path.suffix in (".service", ".timer")]
+            done = run("systemd-analyze", "verify", "--man=no", *units, env=os.environ | {"SYSTEMD_UNIT_PATH": f"{directory}:"})
+            about_us = [line for line in done.stderr.splitlines() if "kintsugi" in line]
+            self.assertEqual((about_us, done.returncode), ([], 0), done.stderr)
+
+    def test_a_server_that_was_removed_is_not_started_again(self):
+        self.assertEqual(entries("kintsugi-chunkserver@.service")["RestartPreventExitStatus"], ["3"])
+
+    def test_each_reads_its_settings_and_may_write_where_they_say(self):
+        for unit, name in DAEMONS.items():
+            said, settings = entries(unit), tomllib.loads((SETTINGS / f"{name}.toml").read_text())
+            with self.subTest(unit=unit):
+                self.assertIn(f"--config /etc/kintsugi/{name.replace('-1', '-%i')}.toml", said["ExecStart"][0])
+                writable = [f"/var/lib/{state.replace('%i', '1')}" for state in said.get("StateDirectory", [])]
+                writable += [path.lstrip("-") for path in said.get("ReadWritePaths", [])]
+                for needed in settings.get("disks", []) + [settings[key] for key in ("data_dir",) if key in settings]:
+                    self.assertTrue(any(needed == path or needed.startswith(path + "/") for path in writable), needed)
+
+    def test_each_has_limits_and_starts_again(self):
+        for unit in DAEMONS:
+            said = entries(unit)
+            with self.subTest(unit=unit):
+                self.assertGreaterEqual(int(said["LimitNOFILE"][0]), 16384)
+                self.assertIn("MemoryMax", said)
+                self.assertEqual(said["Restart"], ["on-failure"])
+                self.assertEqual(said["StartLimitIntervalSec"], ["0"])
+
+
+class Settings(unittest.TestCase):
+    def test_each_is_one_that_its_program_knows(self):
+        for path in SETTINGS.glob("*.toml"):
+            program = "kintsugi-" + path.stem.removesuffix("-1")
+            described = tomllib.loads(run(BINARIES / program, "--describe", check=True).stdout)["settings"]
+            keys = {setting["key"] for setting in described}
+            required = {setting["key"] for setting in described if setting.get("required")}
+            here = set(tomllib.loads(path.read_text()))
+            self.assertFalse(here - keys, path.name)
+            self.assertFalse(required - here, path.name)
+
+
+class Machine(unittest.TestCase):
+    """What sysusers.d and tmpfiles.d make of a machine that has nothing."""
+
+    def test_the_user_and_the_directories_are_made_and_the_secret_is_closed(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root may make users")
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "etc/kintsugi").mkdir(parents=True)
+            secret = root / "etc/kintsugi/secret"
+            secret.write_text("0" * 64)
+            secret.chmod(0o644)
+            run("systemd-sysusers", f"--root={root}", UNITS / "kintsugi.sysusers.conf", check=True)
+            user = re.search(r"^kintsugi:x:(\d+):(\d+):.*:/var/lib/kintsugi:", (root / "etc/passwd").read_text(), re.M)
+            run("systemd-tmpfiles", "--create", f"--root={root}", UNITS / "kintsugi.tmpfiles.conf", check=True)
+            uid, gid = int(user[1]), int(user[2])
+            for name, mode, owner in (("etc/kintsugi", 0o750, (0, gid)), ("var/lib/kintsugi", 0o755, (0, 0)),
+                                      ("var/log/kintsugi", 0o750, (uid, gid)), ("etc/kintsugi/secret", 0o600, (uid, gid))):
+                found = (root / name).stat()
+                self.assertEqual((oct(found.st_mode & 0o7777), found.st_uid, found.st_gid), (oct(mode), *owner), name)
+
+
+if __name__ == "__main__":
+    if not shutil.which("systemd-analyze"):
+        print("systemd-analyze is not installed (package systemd), so nobody has tried the units")
+        sys.exit(77)
+    BINARIES = pathlib.Path(sys.argv[1]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
