@@ -39,15 +39,17 @@ class AtomicFile(io.BufferedWriter):
         if self.closed:
             return
         try:
-            super().close()
+            if self._publish:
+                self.commit()
+            else:
+                super().close()
         except BaseException:
             self.discard()
             raise
-        if self._publish:
-            self.commit()
 
     def commit(self) -> None:
-        """Gives the closed file its name. FileExistsError: it was to be a new one, and somebody was faster."""
+        """Closes the file and gives it its name. FileExistsError: it was to be a new one, and somebody was faster."""
+        super().close()
         hidden, self._hidden = self._hidden, None
         if hidden is None or not self._cluster.usable():
             return
@@ -59,7 +61,6 @@ class AtomicFile(io.BufferedWriter):
                 self._cluster.rename(hidden, self._target)
         except OSError as error:
             self._hidden = hidden
-            self.discard()
             raise OSError(error.errno, error.strerror, self._target) from None
 
     def discard(self) -> None:

@@ -141,12 +141,12 @@ class Cluster:
             if buffering == 0:
                 return raw  # type: ignore[return-value]
             size = buffering if buffering > 1 else _BUFFER_BYTES
-            buffered = _BUFFERS[flags & os.O_ACCMODE](raw, size)
+            buffered: Any = _BUFFERS[flags & os.O_ACCMODE](raw, size)
             if not text:
-                return buffered
-            stream = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
-            stream.mode = mode  # type: ignore[misc]
-            return stream
+                return buffered  # type: ignore[no-any-return]
+            stream: Any = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
+            stream.mode = mode
+            return stream  # type: ignore[no-any-return]
         except BaseException:
             raw.close()
             raise
@@ -186,7 +186,8 @@ class Cluster:
 
     def walk(self, top: str = "/") -> Iterator[tuple[str, list[str], list[str]]]:
         """As os.walk(), from the top down; it does not follow symbolic links."""
-        directories, files = [], []
+        directories: list[str] = []
+        files: list[str] = []
         for entry in self.scandir(top):
             (directories if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
         yield top, directories, files
@@ -246,7 +247,8 @@ class Cluster:
     def readlink(self, path: Path) -> str:
         """What a symbolic link says."""
         buffer = ctypes.create_string_buffer(_LONGEST_TARGET)
-        return os.fsdecode(buffer.raw[:self._on("readlink", path, buffer, _LONGEST_TARGET)])
+        length = self._on("readlink", path, buffer, _LONGEST_TARGET)
+        return os.fsdecode(buffer.raw[:length])
 
     # ---- attributes
 
@@ -320,13 +322,14 @@ class Cluster:
             size = self._on(function, path, *arguments, None, 0)
             buffer = ctypes.create_string_buffer(size)
             try:
-                return buffer.raw[:self._on(function, path, *arguments, buffer, size)] if size else b""
+                length = self._on(function, path, *arguments, buffer, size) if size else 0
+                return buffer.raw[:length]
             except OSError as error:
                 if error.errno != errno.ERANGE:
                     raise
 
 
-_BUFFERS = {os.O_RDONLY: io.BufferedReader, os.O_WRONLY: io.BufferedWriter, os.O_RDWR: io.BufferedRandom}
+_BUFFERS: dict[int, Any] = {os.O_RDONLY: io.BufferedReader, os.O_WRONLY: io.BufferedWriter, os.O_RDWR: io.BufferedRandom}
 _MODES = {"r": 0, "w": os.O_CREAT | os.O_TRUNC, "x": os.O_CREAT | os.O_EXCL, "a": os.O_CREAT | os.O_APPEND}
 
 

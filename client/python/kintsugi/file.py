@@ -57,7 +57,7 @@ class File(io.RawIOBase):
 
     def readall(self) -> bytes:
         """Everything from the position to the end."""
-        pieces = []
+        pieces: list[bytes] = []
         while True:
             left = self.stat().st_size - self._position
             piece = self.pread(max(left, 0) + 1 if left < _READ_BYTES else left, self._position)
