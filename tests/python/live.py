@@ -52,7 +52,7 @@ class Live:
 
     def kill(self, daemon):
         """Ends a daemon as a crash does: "metaserver", "chunkserver-3"."""
-        os.kill(int((self.directory / "cluster" / "run" / f"{daemon}.pid").read_text()), signal.SIGKILL)
+        os.kill(int((self.directory / "cluster" / "run" / f"{daemon}.pid").read_text().split()[0]), signal.SIGKILL)
 
 
 live = Live()
