@@ -39,7 +39,7 @@ class KintsugiFile(AbstractBufferedFile):
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         assert self._raw is not None
-        return self._raw.pread(end - start, start)
+        return self._raw.pread(max(0, end - start), start)  # some caches of fsspec ask for what lies behind the end
 
     def close(self) -> None:
         """Ends the reading."""
