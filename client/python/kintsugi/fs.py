@@ -34,8 +34,8 @@ class KintsugiFile(AbstractBufferedFile):
                  **kwargs: Any) -> None:
         raw = fs.cluster.open_raw(path)
         size = kwargs.pop("size", None) or raw.stat().st_size
+        self._raw = raw  # some caches read everything at once
         super().__init__(fs, path, "rb", block_size or "default", cache_options=cache_options, size=size, **kwargs)
-        self._raw = raw
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         assert self._raw is not None
