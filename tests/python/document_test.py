@@ -6,12 +6,11 @@ import io
 import re
 import unittest
 
-from live import ROOT, kintsugi, live
+from live import ROOT, kintsugi, live, require
 
-try:
-    import fsspec
-except ImportError:
-    raise unittest.SkipTest("fsspec is not installed: python3-fsspec") from None
+require(["fsspec"], "python3-fsspec")
+
+import fsspec  # noqa: E402
 
 setUpModule, tearDownModule = live.start, live.stop
 # Debian 12 does not have them. A block that imports one of them is run where it is installed.

@@ -9,16 +9,14 @@ import shutil
 import threading
 import unittest
 
-from live import MIB, ClusterTest, live
+from live import MIB, ClusterTest, live, require
 
-try:
-    import fsspec
-except ImportError:
-    raise unittest.SkipTest("fsspec is not installed: python3-fsspec") from None
+require(["fsspec"], "python3-fsspec")
 
-from fsspec.implementations.local import LocalFileSystem
+import fsspec  # noqa: E402
+from fsspec.implementations.local import LocalFileSystem  # noqa: E402
 
-from kintsugi.fs import KintsugiFileSystem
+from kintsugi.fs import KintsugiFileSystem  # noqa: E402
 
 setUpModule, tearDownModule = live.start, live.stop
 # The wheel does it by an entry point, which tests/python/wheel_test.py tries.

@@ -3,6 +3,7 @@
 KINTSUGI_BINARIES names the folder of the programs, KINTSUGI_LIBRARY the library; ctest sets both.
 """
 
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -19,6 +20,7 @@ sys.path.insert(0, str(PACKAGE))
 
 import kintsugi  # noqa: E402
 
+SKIPPED = 77
 MIB = 1 << 20
 
 
@@ -79,6 +81,14 @@ class ClusterTest(unittest.TestCase):
     def read(self, name):
         with self.cluster.open(self.path(name), "rb") as file:
             return file.read()
+
+
+def require(modules, packages):
+    """Ends the program as one that was skipped when one of the modules is not installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            print(f"skipped: {module} is not installed ({packages})")
+            sys.exit(SKIPPED)
 
 
 def run_python(program, *arguments, **environment):

@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 """Tables in a cluster: pandas, PyArrow and DuckDB read and write kintsugi://. Who is not installed is skipped."""
 
-import importlib
+import importlib.util
 import unittest
 
-from live import ClusterTest, live
+from live import ClusterTest, live, require
 
-try:
-    import fsspec
-    import pandas
-except ImportError as error:
-    raise unittest.SkipTest(f"{error}: python3-fsspec, python3-pandas") from None
+require(["fsspec", "pandas"], "python3-fsspec, python3-pandas")
 
-from kintsugi.fs import KintsugiFileSystem
+import fsspec  # noqa: E402
+import pandas  # noqa: E402
+
+from kintsugi.fs import KintsugiFileSystem  # noqa: E402
 
 fsspec.register_implementation("kintsugi", KintsugiFileSystem, clobber=True)
 setUpModule, tearDownModule = live.start, live.stop
@@ -20,11 +19,7 @@ setUpModule, tearDownModule = live.start, live.stop
 
 def needs(name):
     """Skips a test without a module that Debian 12 does not have."""
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        return unittest.skip(f"{name} is not installed: only pip has it")
-    return lambda test: test
+    return unittest.skipIf(importlib.util.find_spec(name) is None, f"{name} is not installed: only pip has it")
 
 
 class TableTest(ClusterTest):

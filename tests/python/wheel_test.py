@@ -10,8 +10,9 @@ import tempfile
 import unittest
 import zipfile
 
-from live import PACKAGE, ROOT, live
+from live import PACKAGE, ROOT, live, require
 
+require(["build", "ensurepip", "fsspec"], "python3-build, python3-venv, python3-fsspec")
 setUpModule, tearDownModule = live.start, live.stop
 
 PROGRAM = """
@@ -24,9 +25,6 @@ print(fsspec.open("kintsugi:///wheel").open().read().decode(), kintsugi.__versio
 
 class Wheel(unittest.TestCase):
     def test_the_commands_of_the_document_install_a_package_that_fsspec_finds(self):
-        for module in ("build", "ensurepip", "fsspec"):
-            if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], capture_output=True).returncode:
-                self.skipTest(f"{module} is not installed: python3-build, python3-venv, python3-fsspec")
         commands = re.search(r"^```sh\n(python3 -m build.*?)^```$", (ROOT / "docs" / "python.md").read_text(), re.M | re.S).group(1)
         directory = pathlib.Path(tempfile.mkdtemp(prefix="kintsugi-wheel-"))
         self.addCleanup(shutil.rmtree, directory)
