@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The units of deploy/systemd and the settings of deploy/etc.
+"""The units of deploy/systemd, the settings of deploy/etc, and what packages and containers take of both.
 
     units_test.py BIN    the programs in BIN say which settings there are. Exits with 77 when systemd-analyze is not installed.
 """
@@ -7,12 +7,15 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 import unittest
+
+import yaml
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,16 +85,52 @@ class Units(unittest.TestCase):
                 self.assertEqual(said["StartLimitIntervalSec"], ["0"])
 
 
+def settings_of(program, name):
+    """What a program says of its settings: the names of all, and of those that it requires, as keys or as flags."""
+    described = tomllib.loads(run(BINARIES / program, "--describe", check=True).stdout)["settings"]
+    return {setting[name] for setting in described}, {setting[name] for setting in described if setting["required"]}
+
+
 class Settings(unittest.TestCase):
     def test_each_is_one_that_its_program_knows(self):
         for path in SETTINGS.glob("*.toml"):
-            program = "kintsugi-" + path.stem.removesuffix("-1")
-            described = tomllib.loads(run(BINARIES / program, "--describe", check=True).stdout)["settings"]
-            keys = {setting["key"] for setting in described}
-            required = {setting["key"] for setting in described if setting.get("required")}
+            known, required = settings_of("kintsugi-" + path.stem.removesuffix("-1"), "key")
             here = set(tomllib.loads(path.read_text()))
-            self.assertFalse(here - keys, path.name)
+            self.assertFalse(here - known, path.name)
             self.assertFalse(required - here, path.name)
+
+    def test_containers_give_flags_that_their_programs_know(self):
+        services = yaml.safe_load((ROOT / "deploy/container/compose.yml").read_text())["services"]
+        daemons = {name: shlex.split(service["command"]) for name, service in services.items() if "--secret-file" in service.get("command", "")}
+        self.assertEqual(len(daemons), 6)
+        for name, (program, *words) in daemons.items():
+            known, required = settings_of(program, "flag")
+            flags = {word for word in words if word.startswith("--")}
+            with self.subTest(service=name):
+                self.assertFalse(flags - known)
+                self.assertFalse(required - flags)
+
+
+class Packages(unittest.TestCase):
+    def test_every_program_unit_and_manual_is_in_one_package(self):
+        packages = re.findall(r"^Package: (\S+)$", (ROOT / "debian/control").read_text(), re.M)
+        taken = []
+        for package in packages:
+            for kind in ("install", "manpages", "sysusers", "tmpfiles"):
+                path = ROOT / f"debian/{package}.{kind}"
+                if path.is_symlink():
+                    taken.append(str(path.resolve().relative_to(ROOT)))
+                elif path.exists():
+                    taken += [line.split()[0] for line in path.read_text().splitlines()]
+        for name in taken:
+            if not name.startswith(("build/", "usr/")):
+                self.assertTrue(list(ROOT.glob(name)), f"debian: there is no {name}")
+        programs = {f"build/package/bin/{name}" for name in ("kintsugi", "kintsugi-metaserver", "kintsugi-chunkserver",
+                                                           "kintsugi-repair-manager", "kintsugi-monitor", "kintsugi-mount")}
+        files = {str(path.relative_to(ROOT)) for where in (UNITS, ROOT / "docs/man") for path in where.iterdir()}
+        self.assertEqual(len(taken), len(set(taken)), "a file is in two packages")
+        self.assertFalse((programs | files) - set(taken), "in no package")
+        self.assertFalse({path.name.split(".")[0] for path in (ROOT / "debian").glob("*.install")} - set(packages), "of no package")
 
 
 class Machine(unittest.TestCase):
