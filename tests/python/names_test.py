@@ -181,6 +181,19 @@ class Errors(ClusterTest):
             cluster.mkdir(path("x" * 256))
         self.assertEqual(raised.exception.errno, errno.ENAMETOOLONG)
 
+    def test_a_full_quota_is_told_when_what_was_written_is_stored_and_an_atomic_file_keeps_the_old_one(self):
+        old = self.write("old", b"old")
+        live.command("quota", "set", self.directory, "--bytes", "1MiB")
+        with self.assertRaises(OSError) as raised, self.cluster.open(self.path("f"), "wb", buffering=0) as file:
+            file.write(b"x" * (4 << 20))
+            file.fsync()
+        self.assertEqual((raised.exception.errno, raised.exception.filename), (errno.EDQUOT, self.path("f")))
+        self.cluster.remove(self.path("f"))
+        with self.assertRaises(OSError) as raised, self.cluster.open_atomic(old) as file:
+            file.write(b"x" * (4 << 20))
+        self.assertEqual((raised.exception.errno, raised.exception.filename), (errno.EDQUOT, old))
+        self.assertEqual((self.cluster.listdir(self.directory), self.read("old")), (["old"], b"old"))
+
     def test_a_path_with_a_zero_byte_is_refused_and_not_cut(self):
         self.write("f", b"")
         for call in (self.cluster.remove, self.cluster.stat, self.cluster.open, self.cluster.listdir):

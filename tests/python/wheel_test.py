@@ -37,7 +37,8 @@ class Wheel(unittest.TestCase):
             packed = {name for name in files.namelist() if name.startswith("kintsugi/")}
         self.assertEqual(packed, {f"kintsugi/{path.name}" for path in (PACKAGE / "kintsugi").iterdir() if path.name != "__pycache__"})
         used = subprocess.run([directory / "venv" / "bin" / "python", "-c", PROGRAM], cwd=directory, env=environment, capture_output=True, text=True)
-        self.assertEqual((used.stdout, used.stderr), ("found by its entry point 0.2.0\n", ""))
+        version = re.search(r"^project\(kintsugi VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
+        self.assertEqual((used.stdout, used.stderr), (f"found by its entry point {version}\n", ""))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from kintsugi.directory import DirectoryScan
 from kintsugi.file import File
 from kintsugi.library import Path, encoded, offset
 
-_BUFFER_BYTES = 1 << 20
+_BUFFER_BYTES = 256 << 10
 _NOREPLACE = 1
 _TIME_NOW = 2**63 - 1
 _LONGEST_TARGET = 4096

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 # Bytes that cannot be lent to C, because their owner may not change them, are copied in pieces of this size.
 _COPIED_BYTES = 8 << 20
-_READ_BYTES = 1 << 20
 
 
 class File(io.RawIOBase):
@@ -59,12 +58,12 @@ class File(io.RawIOBase):
         """Everything from the position to the end."""
         pieces: list[bytes] = []
         while True:
-            left = self.stat().st_size - self._position
-            piece = self.pread(max(left, 0) + 1 if left < _READ_BYTES else left, self._position)
-            if not piece:
-                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            wanted = max(self.stat().st_size - self._position, 0) + 1  # more than there is, so that its end is seen
+            piece = self.pread(wanted, self._position)
             self._position += len(piece)
             pieces.append(piece)
+            if len(piece) < wanted:
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     # ---- writing
 
