@@ -33,7 +33,7 @@ void add(Findings& report, const orion::Finding& finding) {
                   finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
   Document json{{"server", finding.source},
                 {"excess", finding.excess},
-                {"excess_of_peers", finding.excess_of_peers},
+                {"peers", finding.peers},
                 {"from_ns", finding.from_ns},
                 {"to_ns", finding.to_ns},
                 {"windows", finding.windows},
@@ -59,10 +59,6 @@ void add(Findings& report, const orion::Finding& finding) {
   if (!finding.moved.empty())
     report.lines.push_back(fmt::format("  never moved before: {}", fmt::join(finding.moved, ", ")));
   json["moved"] = finding.moved;
-  if (finding.excess_of_peers > 1)
-    report.lines.push_back(
-        fmt::format("  others are {:.1f} times as far off as usual at that time, which is left out of this",
-                    finding.excess_of_peers));
   if (finding.foreign_load)
     report.lines.push_back(
         fmt::format("  its load is {:.1f} times what it was, which the healthy time does not know: that "

@@ -1,8 +1,8 @@
 // What the detectors say of recorded clusters (scripts/lab/metrics/record.py), so that a change which blinds one on real data,
 // or makes it accuse the healthy, is seen without a cluster. `memory_leak`, `healthy` and `healthy_half_hour`: seed 12001, run
 // 1, chunkserver-1. The others: seed 14001, a row a second (scripts/lab/metrics/cut.py). `healthy_restarted`, `socket_leak` (run
-// 1) and `half_load` (run 0): chunkserver-2; `healthy_servers`: three servers and their activity logs; `healthy_five` and
-// `sockets_of_one` (run 1): all five servers, of which chunkserver-2 leaks.
+// 1) and `half_load` (run 0): chunkserver-2; `healthy_servers`: three servers and their activity logs. `healthy_five` and
+// `sockets_of_one`: seed 14002, run 0, four rows a second of five servers, of which chunkserver-2 leaks.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -101,8 +101,7 @@ TEST(Recorded, OrionNamesTheServerThatNeverClosesDescriptorsBeforeItsPeers) {
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found[0]["server"], "chunkserver-2") << found;
   EXPECT_EQ(found[0]["metrics"][0]["name"], "fds") << found;
-  EXPECT_GT(found[0]["metrics"][0]["score"], 10) << "healthy deviations: it has 140 more than ever";
-  EXPECT_GT(found[0]["to_ns"].get<int64_t>(), kSocketsBegan);
+  EXPECT_GT(found[0]["metrics"][0]["score"], 8) << "deviations: 61 descriptors where there were 33";
 }
 
 TEST(Recorded, HalfOfTheLoadEndsNoResource) {

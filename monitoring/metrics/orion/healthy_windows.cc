@@ -274,11 +274,8 @@ double HealthyWindows::Usual::most(size_t windows) const {
 }
 
 double HealthyWindows::excess(const Deviations& deviations, size_t windows) const {
-  return std::max(excess_of_relations(deviations, windows), deviations.level / levels_of_one_.most(windows));
-}
-
-double HealthyWindows::excess_of_relations(const Deviations& deviations, size_t windows) const {
-  return deviations.distance / distances_.most(windows);
+  return std::max(deviations.distance / distances_.most(windows),
+                  deviations.level / levels_of_one_.most(windows));
 }
 
 }  // namespace kintsugi::orion

@@ -85,8 +85,6 @@ class HealthyWindows {
   double slope(size_t live) const { return levels_[live].slope; }
   /// How many times what healthy traces of so many windows show at most; above 1: reported.
   double excess(const Deviations& deviations, size_t windows) const;
-  /// The same without the levels of single metrics.
-  double excess_of_relations(const Deviations& deviations, size_t windows) const;
 
  private:
   /// A line through the windows' means over their loads.

@@ -47,12 +47,8 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
     const std::vector<size_t>& columns = window.healthy->columns();
     const Deviations& deviations = window.deviations;
     const std::vector<double> scores = scores_of(deviations.pairs, deviations.sizes);
-    for (size_t live = 0; live < columns.size(); ++live) {
-      OddMetric& metric = metrics[columns[live]];
-      const double size = deviations.sizes[live];
-      metric.score += scores[live] / static_cast<double>(windows.size());
-      metric.relations += (scores[live] - size * size) / static_cast<double>(windows.size());
-    }
+    for (size_t live = 0; live < columns.size(); ++live)
+      metrics[columns[live]].score += scores[live] / static_cast<double>(windows.size());
   }
   std::vector<OddMetric> out;
   for (auto& [column, metric] : metrics) {
@@ -143,64 +139,44 @@ std::vector<size_t> peers_of(const std::vector<Finding>& findings, size_t which)
   return peers.size() < kFewestPeers ? std::vector<size_t>() : peers;
 }
 
-double relations_of(const Finding& finding, const std::string& metric) {
-  const auto found = std::ranges::find(finding.metrics, metric, &OddMetric::name);
-  return found == finding.metrics.end() ? 0 : found->relations;
-}
-
-/// The oddest window is that of the metric which leads.
-void compare_levels(Finding& finding, const std::vector<const Finding*>& peers) {
-  std::vector<const Shifts*> theirs;
-  for (const Finding* peer : peers)
-    theirs.push_back(&peer->shifts);
+/// Relations of metrics accuse nobody who has peers: in healthy recordings they differ from one time to another.
+void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
   const Shifts& own = finding.shifts;
   const double most = most_of_normal(2 * finding.processes * own.metrics.size() * own.middles_ns.size());
+  finding.peers = peers.size();
+  finding.excess = 0;
   double farthest = 0;
   for (OddMetric& metric : finding.metrics) {
-    std::vector<double> relations;
-    for (const Finding* peer : peers)
-      relations.push_back(relations_of(*peer, metric.name));
-    metric.relations = std::max(metric.relations - median_of(relations), 0.0);
-    metric.score = std::sqrt(metric.relations);
+    metric.score = 0;
     const MetricShifts* const shifts = own.find(common_name(metric.name, finding.source));
     if (shifts == nullptr) continue;
-    const Shift shift = shift_of(own, *shifts, theirs);
-    metric.score = std::hypot(metric.score, shift.size);
+    const Shift shift = shift_of(own, *shifts, peers);
+    metric.score = shift.size;
     metric.odd = shift.rarity > most;
-    finding.excess = std::max(finding.excess, shift.rarity / most);
-    if (!metric.odd) continue;
     metric.healthy = shifts->mean;
     metric.now = shifts->mean + shift.moved;
-    if (metric.score <= farthest) continue;
+    finding.excess = std::max(finding.excess, shift.rarity / most);
+    if (!metric.odd || metric.score <= farthest) continue;
     farthest = metric.score;
     finding.from_ns = own.middles_ns[shift.window] - own.window_ns / 2;
     finding.to_ns = finding.from_ns + own.window_ns;
   }
+  std::ranges::stable_sort(finding.metrics, std::greater(),
+                           [](const OddMetric& metric) { return std::pair(metric.odd, metric.score); });
 }
 
 void compare_with_peers(std::vector<Finding>& findings) {
-  const std::vector<Finding> alone = findings;
   for (size_t i = 0; i < findings.size(); ++i) {
-    Finding& finding = findings[i];
-    std::vector<const Finding*> peers;
-    std::vector<double> excesses;
-    for (const size_t peer : peers_of(alone, i)) {
-      peers.push_back(&alone[peer]);
-      excesses.push_back(alone[peer].excess_of_relations);
-    }
-    if (!peers.empty()) {
-      finding.excess_of_peers = quantile_of(excesses, kPeersShare);
-      finding.excess = finding.excess_of_relations / std::max(finding.excess_of_peers, 1.0);
-      compare_levels(finding, peers);
-      std::ranges::stable_sort(finding.metrics, std::greater(), [](const OddMetric& metric) {
-        return std::pair(metric.odd, metric.score);
-      });
-    }
-    finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
+    std::vector<const Shifts*> peers;
+    for (const size_t peer : peers_of(findings, i))
+      peers.push_back(&findings[peer].shifts);
+    if (!peers.empty()) compare_levels(findings[i], peers);
   }
+  for (Finding& finding : findings)
+    finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
 }
 
-/// A process with a metric that is odd by itself comes before others, and among these the farthest off.
+/// A process with a metric that is odd beside its peers comes before others, and among these the farthest off.
 std::pair<bool, double> order_of(const Finding& finding) {
   const bool odd = !finding.metrics.empty() && finding.metrics.front().odd;
   return {odd, odd ? finding.metrics.front().score : finding.excess};
@@ -239,10 +215,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
     const Eigen::VectorXd load = model.load().of(now);
     for (const size_t begin : begins) {
       Deviations deviations = model.deviations(now, load, begin);
-      const size_t chances = processes * models.size() * begins.size();
-      out.excess_of_relations =
-          std::max(out.excess_of_relations, model.excess_of_relations(deviations, chances));
-      const double excess = model.excess(deviations, chances);
+      const double excess = model.excess(deviations, processes * models.size() * begins.size());
       windows.push_back(
           {.healthy = &model, .begin = begin, .deviations = std::move(deviations), .excess = excess});
     }

@@ -15,10 +15,10 @@ namespace kintsugi::orion {
 struct OddMetric {
   std::string name;
   std::vector<std::string> aliases;  ///< metrics that always move with it
-  /// How far it is off, in deviations, in the windows that count: its level beside its peers', and its relations.
+  /// How far it is off in the windows that count, in deviations: its level beside its peers', or without peers its level and
+  /// its relations to other metrics.
   double score = 0;
-  double relations = 0;         ///< mean square of its pairs' deviations, which is part of the score
-  bool odd = false;             ///< its level alone is beyond what is healthy, beside its peers
+  bool odd = false;             ///< beside its peers it is beyond what is healthy
   double healthy = 0, now = 0;  ///< the metric's mean on the healthy trace and in those windows
 };
 
@@ -41,12 +41,9 @@ struct Finding {
   std::vector<std::string> moved;
   /// How many times as rare what it does is as what healthy traces ever show; above 1: the process is reported.
   double excess = 0;
-  /// The same of its relations alone: all that is told of them by itself, since levels are compared with those of peers.
-  double excess_of_relations = 0;
-  /// What the excess of relations of kPeersShare of its peers stays below at that time: those of its role, or all other
-  /// processes where it has fewer than kFewestPeers of them. What several do at once is no fault of one, so its own is
-  /// divided by this where it is above 1.
-  double excess_of_peers = 0;
+  /// So many others its levels are compared with: those of its role, or all other processes where it has fewer than
+  /// kFewestPeers of them. What several do at once is no fault of one. 0: all that is known is its own healthy time.
+  size_t peers = 0;
   Shifts shifts;         ///< what its peers are compared with
   size_t processes = 1;  ///< so many are compared
   size_t windows = 0, healthy_windows = 0;
@@ -56,7 +53,6 @@ struct Finding {
   bool foreign_load = false;
 };
 inline constexpr size_t kNamed = 3;
-inline constexpr double kPeersShare = 0.9;
 
 /// A process that cannot be judged.
 struct NotJudged {
@@ -80,8 +76,8 @@ inline constexpr size_t kShortestWindow = 20;
 /// must be farther off the more there are. All its metrics are in the finding. kNotFound: not enough data, and why.
 Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now,
                         size_t processes = 1);
-/// Sets what the others show at the same time against each finding: its excess, and the scores of its metrics; then keeps
-/// kNamed metrics, and tells who is reported.
+/// Judges the levels of each beside those of its peers at the same time, if it has enough; then keeps kNamed metrics, and
+/// tells who is reported.
 Localisation compared_with_peers(std::vector<Finding> findings);
 
 }  // namespace kintsugi::orion

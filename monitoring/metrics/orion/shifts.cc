@@ -43,15 +43,14 @@ Variance healthy_variance(const MetricShifts& metric) {
   return {.value = metric.deviation * metric.deviation, .degrees = std::max(metric.independent - 1, 1.0)};
 }
 
-/// The mean of variances. One that rules the others brings its own degrees of freedom and no more (Welch 1947).
-Variance mean_variance(const std::vector<Variance>& variances) {
+/// One that rules the others brings its own degrees of freedom and no more (Welch 1947).
+Variance sum_of(const std::vector<Variance>& variances) {
   double sum = 0, squares = 0;
   for (const Variance& each : variances) {
     sum += each.value;
     squares += each.value * each.value / each.degrees;
   }
-  return {.value = sum / static_cast<double>(variances.size()),
-          .degrees = squares > 0 ? sum * sum / squares : 1};
+  return {.value = sum, .degrees = squares > 0 ? sum * sum / squares : 1};
 }
 
 /// What the metric did in the window that is nearest to that time; none: no window is near.
@@ -118,8 +117,8 @@ Shift shift_of(const Shifts& own, const MetricShifts& metric, const std::vector<
       variances.push_back(healthy_variance(*found));
     }
   if (same.size() < kFewestPeers) variances.resize(1);
-  Variance usual = mean_variance(variances);
-  usual.value = std::max(usual.value, variances.front().value);
+  Variance usual = sum_of(variances);
+  usual.value = std::max(usual.value / static_cast<double>(variances.size()), variances.front().value);
   std::vector<WindowShift> windows;
   for (size_t window = 0; window < own.middles_ns.size(); ++window) {
     double moved = metric.moved[window];
@@ -134,8 +133,9 @@ Shift shift_of(const Shifts& own, const MetricShifts& metric, const std::vector<
       double apart = 0;
       for (const double theirs : of_peers)
         apart += (theirs - median) * (theirs - median) / static_cast<double>(of_peers.size());
-      if (apart > variance.value)
-        variance = {.value = apart, .degrees = static_cast<double>(of_peers.size() - 1)};
+      if (apart > usual.value)
+        variance = sum_of(
+            {usual, {.value = apart - usual.value, .degrees = static_cast<double>(of_peers.size() - 1)}});
     }
     const double size = std::abs(moved) / std::sqrt(variance.value);
     windows.push_back({.size = size, .rarity = as_normal(size, variance.degrees), .window = window});
