@@ -31,7 +31,7 @@ from expressions import Expression, labels_of_template  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy/monitoring"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 SERVERS = 3
 # What these show is not there now: no alert, alarm or error, and no program that runs.
 QUIET_PANELS = {"Alerts", "Alarms of the monitor", "Alarms on clients", "Silent for", "Event loop stands still for",
