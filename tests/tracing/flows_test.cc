@@ -5,6 +5,7 @@
 #include "tracing/flow/dependence_graph.h"
 #include "tracing/flow/directives.h"
 #include "tracing/flow/dpm.h"
+#include "tracing/flow/scopes.h"
 
 namespace kintsugi::flow {
 namespace {
@@ -196,6 +197,21 @@ TEST(Flows, AGroupCommitIsTheFirstFlowsAndSharedWithTheOthers) {
   EXPECT_EQ(flows.of[group.reply], second) << "the waiter's own event";
   EXPECT_THAT(flows.others_of(group.reply), testing::IsEmpty());
   EXPECT_THAT(flows.others_of(group.idle), testing::IsEmpty());
+}
+
+TEST(Flows, AValueThatVeryManyShareCostsLittle) {
+  Rig rig;
+  rig.attribute("batch", true);
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    rig.start({0});
+    rig.directive({0}, Kind::kBegin, "batch", 1);
+    rig.directive({0}, Kind::kUse, "batch", 1);
+  }
+  const EventId end = rig.directive({0}, Kind::kEnd, "batch", 1);
+  const Trace trace = rig.trace();
+  const Flows flows = flows_in(trace);
+  EXPECT_EQ(flows.of[end], flows.of[0]);
+  EXPECT_EQ(flows.others_of(end).size(), kMostSharing);
 }
 
 TEST(Flows, WaitingForWorkBelongsToNobody) {

@@ -17,7 +17,7 @@
 ///  - use continues it, too, and leaves the scope open: for ids that are never used again. The first use of a value
 ///    without a begin opens its scope.
 ///  - shared: several flows may begin the same value, and one end serves all of them. What follows is attributed to the
-///    first of them, or to all, as the reader of the flows likes (flows.h).
+///    first of them, or to all, as the reader of the flows likes (flows.h). A use of such a value continues the first.
 #pragma once
 
 #include <span>

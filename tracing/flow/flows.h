@@ -15,6 +15,8 @@
 
 namespace kintsugi::flow {
 
+inline constexpr size_t kMostNested = 4;
+
 using FlowId = uint32_t;  ///< a place in Flows::flows
 
 /// Why a flow starts where it does.
@@ -56,7 +58,8 @@ struct Flows {
   std::vector<SharedWork> shared;
   std::vector<uint32_t> shared_of;  ///< by event: a place in `shared`, or kNone; empty if there is none
 
-  /// The flows beside of[event] that its work is shared with, none twice.
+  /// The flows beside of[event] that its work is shared with, none twice. Of shared work within shared work within ...
+  /// kMostNested are looked at.
   std::vector<FlowId> others_of(EventId event) const;
 };
 

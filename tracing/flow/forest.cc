@@ -132,7 +132,8 @@ void share_work(Flows& flows, std::span<const Continued> continued) {
 std::vector<FlowId> Flows::others_of(EventId event) const {
   std::vector<FlowId> others;
   if (shared_of.empty()) return others;
-  for (uint32_t work = shared_of[event]; work != kNone; work = shared[work].within)
+  uint32_t work = shared_of[event];
+  for (size_t nested = 0; work != kNone && nested < kMostNested; ++nested, work = shared[work].within)
     others.insert(others.end(), shared[work].others.begin(), shared[work].others.end());
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());

@@ -30,7 +30,7 @@ class Scopes {
     if (event.kind == Kind::kBegin) {
       std::vector<EventId>& begins = open_[key];
       if (!shared) begins.clear();
-      begins.push_back(id);
+      if (begins.size() <= kMostSharing) begins.push_back(id);
       return;
     }
     const auto found = open_.find(key);
@@ -42,11 +42,10 @@ class Scopes {
       return;
     }
     const std::vector<EventId>& begins = found->second;
-    out_.push_back({.event = id,
-                    .head = head,
-                    .begin = begins.front(),
-                    .further_begins = {begins.begin() + 1, begins.end()}});
-    if (event.kind == Kind::kEnd) open_.erase(found);
+    out_.push_back({.event = id, .head = head, .begin = begins.front()});
+    if (event.kind != Kind::kEnd) return;
+    out_.back().further_begins.assign(begins.begin() + 1, begins.end());
+    open_.erase(found);
   }
 
  private:
