@@ -49,19 +49,23 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
     checked = {Code::kInvalidArgument,
                fmt::format("has {} bytes, not {} from {} on", length, request.length(), request.offset())};
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
-  auto acquired = co_await acquire_buffer(module.context(), buffers_, (*chunk)->disk());
-  if (!acquired) co_return module.finish(acquired.error());
-  const auto buffer = std::make_shared<runtime::Buffer>(std::move(*acquired));
   const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();
-  const uint64_t first = begin / kBlockBytes;
-  auto blocks = co_await (*chunk)->read_blocks(module.context(), first,
-                                               divide_up(begin + bytes, kBlockBytes) - first, buffer);
-  if (!blocks) co_return module.finish(blocks.error());
-  const auto data = blocks->data.subspan(begin - first * kBlockBytes, bytes);
+  std::span<const std::byte> data = (*chunk)->cached_bytes(begin, bytes);
+  std::shared_ptr<runtime::Buffer> buffer;  // whose bytes `data` are, if the cache does not have them
+  if (data.empty()) {
+    auto acquired = co_await acquire_buffer(module.context(), buffers_, (*chunk)->disk());
+    if (!acquired) co_return module.finish(acquired.error());
+    buffer = std::make_shared<runtime::Buffer>(std::move(*acquired));
+    const uint64_t first = begin / kBlockBytes;
+    auto blocks = co_await (*chunk)->read_blocks(module.context(), first,
+                                                 divide_up(begin + bytes, kBlockBytes) - first, buffer);
+    if (!blocks) co_return module.finish(blocks.error());
+    data = blocks->data.subspan(begin - first * kBlockBytes, bytes);
+  }
   module.output(0, double(bytes));
   count(counters_.bytes_read, bytes);
   response.set_data(data.data(), data.size());
-  response.set_crc(whole ? blocks->block_crcs.front() : crc32c(data));
+  response.set_crc(whole ? (*chunk)->crc() : crc32c(data));
   co_return module.finish({});
 }
 

@@ -6,18 +6,17 @@
 
 namespace kintsugi::chunkserver {
 
-bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user) {
-  if (capacity_ == 0) return false;
+std::span<const std::byte> ChunkCache::use(const CachedCopy& chunk, uint64_t block, bool user) {
+  if (capacity_ == 0) return {};
   const auto known = chunks_.find(chunk.id);
   const bool same_copy = known != chunks_.end() && known->second.generation == chunk.generation;
   const auto found = same_copy ? blocks_.find({chunk.id, block}) : blocks_.end();
-  if (found == blocks_.end()) return false;
+  if (found == blocks_.end()) return {};
   const Blocks::iterator kept = found->second;
-  KINTSUGI_ASSERT(kept->size == into.size());
-  std::memcpy(into.data(), kept->bytes.get(), kept->size);
+  const std::span<const std::byte> bytes(kept->bytes.get(), kept->size);
   if (!user) {
     ++counters_.background_hits;
-    return true;
+    return bytes;
   }
   ++counters_.hits;
   counters_.hit_bytes += kept->size;
@@ -27,7 +26,7 @@ bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::by
   } else if (clock_.now() - kept->read > kCorrelated) {
     prove(kept);
   }
-  return true;
+  return bytes;
 }
 
 void ChunkCache::prove(Blocks::iterator block) {

@@ -56,8 +56,8 @@ class ChunkCache {
       : capacity_(capacity_bytes), clock_(clock) {}
   ChunkCache(const ChunkCache&) = delete;
 
-  /// Copies a block, all of it, into `into`; false when it is not here. It counts as a use only when a user asks.
-  bool copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user);
+  /// All bytes of a block, until the cache changes; empty when it is not here. It counts as a use only when a user asks.
+  std::span<const std::byte> use(const CachedCopy& chunk, uint64_t block, bool user);
   /// Counts blocks that were asked for and have to come from the disk.
   void missed(uint64_t blocks, bool user) {
     (user ? counters_.misses : counters_.background_misses) += blocks;

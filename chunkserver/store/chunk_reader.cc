@@ -1,5 +1,7 @@
 #include "chunkserver/store/chunk_reader.h"
 
+#include <algorithm>
+
 #include "chunkserver/store/disk/disk_calls.h"
 #include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/stored_chunks.h"
@@ -29,12 +31,34 @@ uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
   return std::min(end_block * kBlockBytes, length()) - first_block * kBlockBytes;
 }
 
-bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
+std::span<const std::byte> ChunkReader::cached_block(uint64_t block) {
   const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
-  if (!chunks_.cache().copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
-  if (crc32c(into) == chunk_->block_crcs[block]) return true;
+  const std::span<const std::byte> bytes = chunks_.cache().use(copy, block, purpose_ == ReadFor::kUser);
+  if (bytes.empty() || crc32c(bytes) == chunk_->block_crcs[block]) return bytes;
   chunks_.cache().erase(chunk_->info.id);  // the copy in memory is damaged; the one on the disk is used
-  return false;
+  return {};
+}
+
+bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
+  const std::span<const std::byte> bytes = cached_block(block);
+  if (bytes.empty()) return false;
+  KINTSUGI_ASSERT(bytes.size() == into.size());
+  std::ranges::copy(bytes, into.begin());
+  return true;
+}
+
+void ChunkReader::count_use(uint64_t bytes) {
+  if (purpose_ != ReadFor::kUser) return;
+  chunks_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
+}
+
+std::span<const std::byte> ChunkReader::cached_bytes(uint64_t begin, uint64_t bytes) {
+  const uint64_t block = begin / kBlockBytes;
+  if (purpose_ == ReadFor::kVerification || (begin + bytes - 1) / kBlockBytes != block) return {};
+  const std::span<const std::byte> all = cached_block(block);
+  if (all.empty()) return {};
+  count_use(all.size());
+  return all.subspan(begin - block * kBlockBytes, bytes);
 }
 
 asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context context, uint64_t first_block,
@@ -58,9 +82,7 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
     while (from < to && copy_cached(to - 1, place(to - 1)))
       --to;
   }
-  if (purpose_ == ReadFor::kUser) {
-    chunks_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
-  }
+  count_use(bytes);
   if (from < to) {
     if (purpose_ != ReadFor::kVerification) chunks_.cache().missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);

@@ -43,6 +43,9 @@ class ChunkReader {
     std::span<const std::byte> data;
     std::span<const uint32_t> block_crcs;  ///< valid as long as the reader
   };
+  /// The bytes [begin, begin + bytes) when one block has them all and is in the cache; they are valid until the caller
+  /// suspends. Empty: they have to be read with read_blocks(). REQUIRES: the chunk has them, and there are some.
+  std::span<const std::byte> cached_bytes(uint64_t begin, uint64_t bytes);
   /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the
   /// block, kMediumError: the disk cannot read it; the chunk is quarantined and reported lost after both. kUnavailable:
   /// its disk hangs, or began to while it was read: then `buffer` is the disk's, and must not be used any more.
@@ -57,7 +60,9 @@ class ChunkReader {
 
  private:
   uint64_t bytes_of(uint64_t first_block, uint64_t end_block) const;
+  std::span<const std::byte> cached_block(uint64_t block);
   bool copy_cached(uint64_t block, std::span<std::byte> into);
+  void count_use(uint64_t bytes);
   asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, OwnedSpan into,
                                          uint64_t bytes);
   asio::awaitable<Status> read_and_check(Context context, uint64_t first_block, OwnedSpan into,

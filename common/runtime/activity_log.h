@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <initializer_list>
 #include <mutex>
 #include <span>
 #include <string>
@@ -61,7 +62,8 @@ class ActivityLog {
  private:
   static constexpr size_t kSlots = 2 * kMostSites;
 
-  void append(std::string_view verb, std::string_view rest, Duration now);
+  /// A line at `now`: the words, with a space between them.
+  void append(Duration now, std::initializer_list<std::string_view> words);
   void tell_dropped(Duration now);
 
   const Clock& clock_;

@@ -173,12 +173,17 @@ TEST(SmallChunks, SomeBytesOfAnyChunkAreReadByOneCall) {
     const auto begin = bytes.begin() + static_cast<ptrdiff_t>(offset);
     return std::vector<std::byte>(begin, begin + static_cast<ptrdiff_t>(length));
   };
-  for (const auto& [offset, length] : std::vector<std::pair<uint64_t, uint32_t>>{{0, 1},
-                                                                                 {4096, 4096},
-                                                                                 {kBlockBytes - 100, 200},
-                                                                                 {kBlockBytes, kBlockBytes},
-                                                                                 {3 * kMiB + 4000, 1000}})
-    EXPECT_EQ(*part(offset, length), expected(offset, length)) << offset;
+  const std::vector<std::pair<uint64_t, uint32_t>> parts{
+      {0, 1}, {4096, 4096}, {kBlockBytes - 100, 200}, {kBlockBytes, kBlockBytes}, {3 * kMiB + 4000, 1000}};
+  for (const char* from : {"disk", "memory"}) {
+    for (const auto& [offset, length] : parts)
+      EXPECT_EQ(*part(offset, length), expected(offset, length)) << offset << " from " << from;
+  }
+  ChunkCache& cache = rig.store(0).cache();
+  EXPECT_GE(cache.counters().hits, parts.size());
+  cache.erase(chunk_id(1));
+  cache.admit({chunk_id(1), 1, bytes.size()}, 1, chunk_bytes(kBlockBytes, 2));
+  EXPECT_EQ(*part(kBlockBytes + 7, 100), expected(kBlockBytes + 7, 100)) << "the block went bad in memory";
   EXPECT_EQ(part(3 * kMiB + 4001, 1000).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(part(UINT64_MAX, 1000).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(part(0, kBlockBytes + 1).error().code(), Code::kInvalidArgument);
