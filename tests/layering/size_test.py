@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from cpp_functions import functions_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-AREAS = ("common", "erasure", "monitoring", "partial_sum", "chunkserver", "metaserver", "repair_manager", "client")
+AREAS = ("common", "erasure", "monitoring", "partial_sum", "chunkserver", "metaserver", "repair_manager", "client", "tracing")
 MOST_LINES_OF_A_UNIT = 450
 MOST_LINES_OF_A_FUNCTION = 60
 MOST_PARAMETERS = 6
