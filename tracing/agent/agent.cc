@@ -11,6 +11,7 @@
 #include "common/base/signals_blocked.h"
 #include "common/log/log.h"
 #include "tracing/agent/image.h"
+#include "tracing/records/trace_reader.h"
 
 namespace kintsugi::tracing {
 namespace {
@@ -105,7 +106,7 @@ void Agent::run(AttachOptions options) {
   ::pthread_setname_np(::pthread_self(), "trace-agent");
   Result<std::unique_ptr<Session>> session = prepare(options.session);
   if (!session) {
-    log::warn("tracing: {}", session.error().to_string());
+    log::warning("tracing: {}", session.error().to_string());
     return tell(Phase::kFailed, session.error());
   }
   Session& open = **session;
@@ -115,8 +116,8 @@ void Agent::run(AttachOptions options) {
   const End end = wait_for_end(open, deadline_);
   const Status closed = open.close(end);
   if (open.refused() > 0)
-    log::warn("tracing: {} functions could not be followed, for the kernel did not let code be changed",
-              open.refused());
+    log::warning("tracing: {} functions could not be followed, for the kernel did not let code be changed",
+                 open.refused());
   log::info("tracing: ended ({}): {} of {} functions were patched, {} were met", name_of(end), open.patched(),
             open.functions(), open.met());
   if (!closed.ok()) log::error("tracing: {}", closed.to_string());

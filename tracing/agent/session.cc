@@ -162,9 +162,10 @@ Status Session::close(End end) {
   }
   current_recording.store(nullptr);
   const bool idle = wait_until_idle();
-  memory_.read_clock();
-  memory_.header().end = end;
-  if (idle) return status;
+  if (idle) {
+    memory_.finish(end);
+    return status;
+  }
   (void)recording_.release();
   (void)patched_.release();
   (void)met_.release();

@@ -46,6 +46,10 @@ void copy_text(char (&into)[N], const std::string& text) {
   std::memcpy(into, text.data(), std::min(text.size(), N - 1));
 }
 
+void seal(FileHeader& header) {
+  header.crc = crc32c({reinterpret_cast<const std::byte*>(&header), offsetof(FileHeader, crc)});
+}
+
 void fill(FileHeader& header, uint64_t bytes, const TraceIdentity& identity) {
   std::memcpy(header.magic, kTraceMagic, sizeof(kTraceMagic));
   header.version = kFormatVersion;
@@ -61,7 +65,7 @@ void fill(FileHeader& header, uint64_t bytes, const TraceIdentity& identity) {
   copy_text(header.program, identity.program);
   copy_text(header.start, identity.start);
   header.began = clock_pair();
-  header.crc = crc32c({reinterpret_cast<const std::byte*>(&header), offsetof(FileHeader, crc)});
+  seal(header);
 }
 
 }  // namespace
@@ -155,6 +159,16 @@ void TraceMemory::read_clock() const {
   const uint32_t other = 1 - (header_->latest_at & 1);
   header_->latest[other] = clock_pair();
   std::atomic_ref(header_->latest_at).store(other, std::memory_order_release);
+}
+
+void TraceMemory::finish(End end) {
+  read_clock();
+  header_->end = end;
+  header_->blocks = std::clamp(header_->blocks_taken, uint32_t{1}, header_->blocks);
+  header_->file_bytes = kBlocksOffset + uint64_t{header_->blocks} * kTraceBlockBytes;
+  seal(*header_);
+  // It only makes the file shorter. Should it fail, a reader finds more than the header says, and refuses that.
+  if (::ftruncate(file_, static_cast<off_t>(header_->file_bytes)) != 0) header_->file_bytes = bytes_;
 }
 
 }  // namespace kintsugi::tracing

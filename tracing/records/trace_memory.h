@@ -41,6 +41,8 @@ class TraceMemory {
   Block* blocks() const;
   /// Reads the clock again, by which the length of a tick is known.
   void read_clock() const;
+  /// Says why the recording ended, and gives back the memory that it did not use. REQUIRES: nobody records any more.
+  void finish(End end);
 
  private:
   FileHeader* header_ = nullptr;

@@ -15,7 +15,7 @@ namespace {
 /// A thread takes a block of another length of time after the last one; nobody records for so long that this is passed.
 constexpr double kLeastTicksPerNanosecond = 0.01, kMostTicksPerNanosecond = 100;
 
-Status corrupt(std::string_view what) {
+Status not_a_trace(std::string_view what) {
   return {Code::kCorrupt, fmt::format("no trace: {}", what)};
 }
 
@@ -24,24 +24,25 @@ Result<std::string> text_of(const char (&text)[N], std::string_view what) {
   const size_t length = ::strnlen(text, N);
   const bool printable =
       std::all_of(text, text + length, [](unsigned char c) { return c >= ' ' && c < 0x7f; });
-  if (length == N || !printable) return corrupt(fmt::format("{} is no text", what));
+  if (length == N || !printable) return not_a_trace(fmt::format("{} is no text", what));
   return std::string(text, length);
 }
 
 Status check_header(const FileHeader& header, size_t bytes) {
-  if (std::memcmp(header.magic, kTraceMagic, sizeof(kTraceMagic)) != 0) return corrupt("it begins otherwise");
+  if (std::memcmp(header.magic, kTraceMagic, sizeof(kTraceMagic)) != 0)
+    return not_a_trace("it begins otherwise");
   if (header.version != kFormatVersion)
-    return corrupt(
+    return not_a_trace(
         fmt::format("it has format {}, and this program reads {}", header.version, kFormatVersion));
   if (crc32c({reinterpret_cast<const std::byte*>(&header), offsetof(FileHeader, crc)}) != header.crc)
-    return corrupt("the checksum of its header is wrong");
+    return not_a_trace("the checksum of its header is wrong");
   if (header.threads != kMostThreads || header.block_bytes != kTraceBlockBytes || header.blocks == 0 ||
       header.file_bytes != kBlocksOffset + uint64_t{header.blocks} * kTraceBlockBytes ||
       header.build_id_bytes > sizeof(header.build_id) || header.mode > Mode::kCircular)
-    return corrupt("its header contradicts itself");
+    return not_a_trace("its header contradicts itself");
   if (bytes != header.file_bytes)
-    return corrupt(fmt::format("it has {} bytes and should have {}", bytes, header.file_bytes));
-  if (header.end >= End::kCount || header.latest_at > 1) return corrupt("its state is damaged");
+    return not_a_trace(fmt::format("it has {} bytes and should have {}", bytes, header.file_bytes));
+  if (header.end >= End::kCount || header.latest_at > 1) return not_a_trace("its state is damaged");
   return {};
 }
 
@@ -53,11 +54,11 @@ struct Found {
 
 Status check_block(const Block& block, const FileHeader& header) {
   if (block.header.thread > kMostThreads || block.header.count > kRecordsOfABlock)
-    return corrupt("the header of a block is damaged");
+    return not_a_trace("the header of a block is damaged");
   for (const Record& record : std::span(block.records).first(block.header.count)) {
     const bool known = record.kind > Kind::kNone && record.kind < Kind::kCount;
     if (!known || record.function == 0 || record.function > header.functions || record.flags > kAllFlags)
-      return corrupt("a record is damaged");
+      return not_a_trace("a record is damaged");
   }
   return {};
 }
@@ -67,9 +68,10 @@ Result<ThreadTrace> thread_of(const ThreadEntry& entry, uint32_t functions) {
   thread.tid = entry.tid;
   thread.lost = entry.lost;
   KINTSUGI_ASSIGN(thread.name, text_of(entry.name, "the name of a thread"));
-  if (entry.depth > kMostDepth) return corrupt("the stack of a thread is damaged");
+  if (entry.depth > kMostDepth) return not_a_trace("the stack of a thread is damaged");
   for (const ShadowFrame& frame : std::span(entry.stack).first(entry.depth)) {
-    if (frame.function == 0 || frame.function > functions) return corrupt("the stack of a thread is damaged");
+    if (frame.function == 0 || frame.function > functions)
+      return not_a_trace("the stack of a thread is damaged");
     thread.stack.push_back(frame.function);
   }
   return thread;
@@ -81,7 +83,7 @@ Status check_clock(const Trace& trace) {
   const double ticks = static_cast<double>(trace.latest.ticks - trace.began.ticks);
   const double ns = static_cast<double>(trace.latest.unix_ns) - static_cast<double>(trace.began.unix_ns);
   if (ticks / ns < kLeastTicksPerNanosecond || ticks / ns > kMostTicksPerNanosecond)
-    return corrupt("its clock is damaged");
+    return not_a_trace("its clock is damaged");
   return {};
 }
 
@@ -95,7 +97,7 @@ double Trace::nanoseconds(uint64_t ticks) const {
 }
 
 Result<Trace> parse_trace(std::span<const std::byte> bytes) {
-  if (bytes.size() < kBlocksOffset) return corrupt(fmt::format("it has only {} bytes", bytes.size()));
+  if (bytes.size() < kBlocksOffset) return not_a_trace(fmt::format("it has only {} bytes", bytes.size()));
   FileHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   KINTSUGI_TRY(check_header(header, bytes.size()));
@@ -129,7 +131,7 @@ Result<Trace> parse_trace(std::span<const std::byte> bytes) {
     std::ranges::sort(found[i], {}, &Found::sequence);
     for (size_t next = 0; next < found[i].size(); ++next) {
       if (next > 0 && found[i][next].sequence != found[i][next - 1].sequence + 1)
-        return corrupt("the blocks of a thread do not follow each other");
+        return not_a_trace("the blocks of a thread do not follow each other");
       const Block& block = *found[i][next].block;
       trace.threads[i].records.insert(trace.threads[i].records.end(), block.records,
                                       block.records + block.header.count);
@@ -145,7 +147,7 @@ Result<Trace> read_trace(const std::string& path) {
   if (!file) return status_from_errno(errno, path);
   const auto bytes = static_cast<int64_t>(file.tellg());
   if (bytes < 0 || static_cast<uint64_t>(bytes) > kMostTraceBytes + kBlocksOffset + kTraceBlockBytes)
-    return corrupt("it is no file of such a size").with_context(path);
+    return not_a_trace("it is no file of such a size").with_context(path);
   // Blocks are read where they lie.
   std::vector<Block> memory((static_cast<size_t>(bytes) + sizeof(Block) - 1) / sizeof(Block));
   if (!file.seekg(0).read(reinterpret_cast<char*>(memory.data()), bytes))

@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-Status corrupt(std::string_view what) {
+Status not_a_binary(std::string_view what) {
   return {Code::kCorrupt, fmt::format("no binary for x86-64: {}", what)};
 }
 
@@ -38,24 +38,24 @@ std::string_view text_at(Bytes table, uint64_t offset) {
 
 Result<ElfImage> ElfImage::parse(Bytes file) {
   Elf64_Ehdr header;
-  if (file.size() < sizeof(header)) return corrupt("it is too short");
+  if (file.size() < sizeof(header)) return not_a_binary("it is too short");
   std::memcpy(&header, file.data(), sizeof(header));
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_machine != EM_X86_64)
-    return corrupt("it begins otherwise");
+    return not_a_binary("it begins otherwise");
   const auto table = part(file, header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   if (!table || header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum)
-    return corrupt("it has no table of sections");
+    return not_a_binary("it has no table of sections");
   std::vector<Elf64_Shdr> headers(header.e_shnum);
   std::memcpy(headers.data(), table->data(), table->size());
   const auto names = part(file, headers[header.e_shstrndx].sh_offset, headers[header.e_shstrndx].sh_size);
-  if (!names) return corrupt("the names of its sections are not there");
+  if (!names) return not_a_binary("the names of its sections are not there");
   ElfImage image;
   for (const Elf64_Shdr& each : headers) {
     Section section{text_at(*names, each.sh_name), each.sh_type, each.sh_addr, {}};
     if (each.sh_type != SHT_NOBITS && each.sh_type != SHT_NULL) {
       const auto bytes = part(file, each.sh_offset, each.sh_size);
-      if (!bytes) return corrupt("a section is not there");
+      if (!bytes) return not_a_binary("a section is not there");
       section.bytes = *bytes;
     }
     image.sections_.push_back(section);

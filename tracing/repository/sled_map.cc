@@ -22,7 +22,7 @@ struct IndexEntry {
 };
 static_assert(sizeof(IndexEntry) == 16);
 
-Status corrupt(uint64_t function, std::string_view what) {
+Status bad_map(uint64_t function, std::string_view what) {
   return {Code::kCorrupt, fmt::format("the sled map: function {} {}", function, what)};
 }
 
@@ -48,12 +48,12 @@ Result<SledMap> read_sleds(const ElfImage& image) {
     const uint64_t all = map->bytes.size() / sizeof(MapEntry);
     if (begin < map->address || (begin - map->address) % sizeof(MapEntry) != 0 || of_function.count == 0 ||
         first > all || of_function.count > all - first)
-      return corrupt(i + 1, "has no sleds");
+      return bad_map(i + 1, "has no sleds");
     SleddedFunction function{.first_sled = static_cast<uint32_t>(found.sleds.size())};
     for (uint64_t each = first; each < first + of_function.count; ++each) {
       const auto entry = entry_of<MapEntry>(map->bytes, each);
       const uint64_t at = map->address + each * sizeof(MapEntry);
-      if (entry.version != kRelativeVersion) return corrupt(i + 1, "has a sled of an unknown format");
+      if (entry.version != kRelativeVersion) return bad_map(i + 1, "has a sled of an unknown format");
       const uint64_t address = at + static_cast<uint64_t>(entry.address);
       function.address = at + offsetof(MapEntry, function) + static_cast<uint64_t>(entry.function);
       // Sleds of other kinds (events of the program's own) are left alone.
