@@ -68,9 +68,9 @@ AgentStatus Agent::status() const {
 
 Result<std::string> Agent::read(uint64_t offset, size_t most_bytes) const {
   const AgentStatus now = status();
-  if (now.phase == Phase::kIdle || now.path.empty())
-    return Status{Code::kNotFound, "this process was not traced"};
-  if (now.phase != Phase::kEnded) return Status{Code::kConflict, "the recording has not ended"};
+  const bool goes_on = now.phase >= Phase::kPreparing && now.phase <= Phase::kRecording;
+  if (goes_on) return Status{Code::kConflict, "the recording has not ended"};
+  if (now.phase != Phase::kEnded) return Status{Code::kNotFound, "this process was not traced"};
   const int file = ::open(now.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return status_from_errno(errno, now.path);
   std::string bytes(most_bytes, '\0');

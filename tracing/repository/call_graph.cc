@@ -95,6 +95,16 @@ References references_of(Bytes code, uint64_t address, const Starts& starts) {
   return found;
 }
 
+/// The bytes of a sled that are never executed would be taken for distances.
+void blank_sleds(std::span<std::byte> code, const Extent& extent, const SledMap& map) {
+  constexpr uint64_t kSledBytes = 11;
+  constexpr std::byte kTrap{0xcc};
+  const SleddedFunction& of = map.functions[extent.function - 1];
+  for (const Sled& sled : std::span(map.sleds).subspan(of.first_sled, of.sleds))
+    if (sled.address >= extent.begin && sled.address + kSledBytes <= extent.end)
+      std::ranges::fill(code.subspan(sled.address - extent.begin, kSledBytes), kTrap);
+}
+
 /// Functions whose addresses stand in tables of the data.
 void add_table_entries(const ElfImage& image, const Starts& starts, std::vector<uint32_t>& taken) {
   for (const ElfImage::Section& section : image.sections()) {
@@ -125,9 +135,12 @@ CallGraph find_calls(const ElfImage& image, const SledMap& sleds) {
   if (!text) return graph;
   const Starts starts(sleds);
   std::vector<std::vector<uint32_t>> reached(sleds.functions.size());
+  std::vector<std::byte> code;
   for (const Extent& extent : extents_of(image, sleds, text->address + text->bytes.size())) {
     if (extent.begin < text->address || extent.begin >= extent.end) continue;
-    const Bytes code = text->bytes.subspan(extent.begin - text->address, extent.end - extent.begin);
+    const Bytes original = text->bytes.subspan(extent.begin - text->address, extent.end - extent.begin);
+    code.assign(original.begin(), original.end());
+    blank_sleds(code, extent, sleds);
     References found = references_of(code, extent.begin, starts);
     graph.taken.insert(graph.taken.end(), found.taken.begin(), found.taken.end());
     graph.indirect[extent.function - 1] = found.indirect;

@@ -1,8 +1,8 @@
 /// Which functions of a binary call which: what a function can reach next, found in its machine code.
 ///
 /// No instruction is decoded. Code refers to a function by the distance from the end of an instruction to its first byte, as 32 bits;
-/// other bytes look like that once in some hundred thousand, and then a function too much is traced. A reference that is no call takes
-/// the address: whoever does it may have the function called later, as the first part of a coroutine does with the rest of it.
+/// other bytes seldom look like that, and then a function too much is traced. A reference that is no call takes the address: whoever
+/// does it may have the function called later, as the first part of a coroutine does with the rest of it.
 #pragma once
 
 #include <cstdint>
