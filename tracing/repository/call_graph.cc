@@ -70,11 +70,15 @@ struct References {
   bool indirect = false;
 };
 
-/// FF /2 and FF /4: call and jump by a register or memory; those by a fixed place (05 and 15 low bits) go to other libraries.
+/// What an operand's first byte says when its address is a distance from the instruction.
+bool is_relative_to_code(uint8_t operand) {
+  return (operand & 0xc7) == 0x05;
+}
+
+/// FF /2 and FF /4: call and jump by a register or memory; those by a fixed place go to other libraries.
 bool is_indirect(uint8_t first, uint8_t second) {
   const uint8_t operation = second >> 3 & 7;
-  const bool by_fixed_place = (second & 0xc7) == 0x05;
-  return first == 0xff && (operation == 2 || operation == 4) && !by_fixed_place;
+  return first == 0xff && (operation == 2 || operation == 4) && !is_relative_to_code(second);
 }
 
 References references_of(Bytes code, uint64_t address, const Starts& starts) {
@@ -88,9 +92,10 @@ References references_of(Bytes code, uint64_t address, const Starts& starts) {
     const uint32_t function =
         starts.at(address + at + kReferenceBytes + static_cast<uint64_t>(int64_t{distance}));
     if (function == 0) continue;
-    const uint8_t operation = byte(at - 1);
-    const bool is_call = operation == 0xe8 || operation == 0xe9 || (operation & 0xf0) == 0x80;
-    (is_call ? found.called : found.taken).push_back(function);
+    const uint8_t before = byte(at - 1);
+    const bool is_conditional = at >= 2 && byte(at - 2) == 0x0f && (before & 0xf0) == 0x80;
+    if (before == 0xe8 || before == 0xe9 || is_conditional) found.called.push_back(function);
+    if (is_relative_to_code(before)) found.taken.push_back(function);
   }
   return found;
 }
