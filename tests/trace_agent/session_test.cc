@@ -178,6 +178,16 @@ TEST_F(Recordings, CountWhatMoreThreadsDoThanTheyHaveRoomFor) {
   EXPECT_EQ(trace.lost, 6);
 }
 
+TEST_F(Recordings, CountWhatManyThreadsDoOneAfterTheOther) {
+  constexpr int kThreads = 3 * kMostThreads;
+  const auto session = open("all");
+  for (int i = 0; i < kThreads; ++i)
+    std::thread(subject::leaf).join();
+  const Trace trace = close(*session);
+  EXPECT_THAT(trace.threads, SizeIs(kMostThreads));
+  EXPECT_EQ(trace.lost, 2 * (kThreads - kMostThreads));
+}
+
 TEST_F(Recordings, SurviveMoreCallsThanTheirStackHasRoomFor) {
   const Trace trace = record("deep", [] { subject::deep(2 * kMostDepth); });
   EXPECT_EQ(trace.threads.at(0).records.size(), 1 + 2 * (2 * kMostDepth + 1));
@@ -274,10 +284,10 @@ TEST_F(Recordings, OfAFunctionThatIsNotThereAreRefused) {
 }
 
 TEST_F(Recordings, KeepOnlyTheNewestTraces) {
-  for (int i = 0; i < 12; ++i)
+  for (int i = 0; i < 20; ++i)
     record("leaf", subject::leaf);
   const std::filesystem::directory_iterator files(directory_.path());
-  EXPECT_EQ(std::distance(begin(files), end(files)), 8);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 16);
 }
 
 /// KINTSUGI_TRACE_ROUNDS=20000 trace_agent_test --gtest_filter='*Rounds*' is the long form.

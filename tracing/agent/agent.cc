@@ -11,6 +11,7 @@
 #include "common/base/signals_blocked.h"
 #include "common/log/log.h"
 #include "tracing/agent/image.h"
+#include "tracing/agent/payload.h"
 #include "tracing/records/trace_reader.h"
 
 namespace kintsugi::tracing {
@@ -103,6 +104,7 @@ Result<std::unique_ptr<Session>> Agent::prepare(const SessionOptions& options) {
 }
 
 void Agent::run(AttachOptions options) {
+  const LeftOut left_out;
   ::pthread_setname_np(::pthread_self(), "trace-agent");
   Result<std::unique_ptr<Session>> session = prepare(options.session);
   if (!session) {

@@ -33,6 +33,7 @@ constexpr uint32_t kMostStates = 2 * kMostThreads;
 constinit ThreadState states[kMostStates];
 /// In the place of the own state of a thread that is left out: it is always in the payload.
 constinit ThreadState left_out = {.inside = Shared<bool>(true)};
+constinit Shared<uint64_t> lost_without_state{0};
 constinit thread_local ThreadState* mine = nullptr;
 
 uint64_t ticks() {
@@ -217,8 +218,10 @@ class Inside {
 
  private:
   [[gnu::noinline, clang::preserve_most]] static ThreadState* claim_here() {
-    Recording* const now = current_recording.load();
-    return now == nullptr ? nullptr : claim();
+    if (current_recording.load() == nullptr) return nullptr;
+    ThreadState* const claimed = claim();
+    if (claimed == nullptr) lost_without_state.add(1);
+    return claimed;
   }
 };
 
@@ -280,6 +283,10 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t
   const uint64_t returns_to = *reinterpret_cast<const uint64_t*>(stack_pointer);
   if (entry.depth == 0 && returns_to != me.last_return) [[unlikely]]
     walk_out(recording, me, returns_to);
+}
+
+uint64_t lost_by_unknown_threads() {
+  return lost_without_state.load_relaxed();
 }
 
 bool wait_until_idle() {

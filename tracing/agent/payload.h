@@ -18,6 +18,8 @@ extern Shared<Recording*> current_recording;
 /// REQUIRES: current_recording is null. Returns once no thread is in the payload, or is about to be with a recording that it knows.
 /// False: after a million looks a thread still is.
 bool wait_until_idle();
+/// Records of threads that the process had no room to know, since it was started.
+uint64_t lost_by_unknown_threads();
 /// While one lives its thread passes sleds as if nothing was recorded. Whoever has `growing` has one: waiting for itself, a thread would
 /// wait for ever.
 class LeftOut {

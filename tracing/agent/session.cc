@@ -20,7 +20,8 @@
 namespace kintsugi::tracing {
 namespace {
 
-constexpr size_t kOldTraces = 8;
+/// Of all processes of the user.
+constexpr size_t kOldTraces = 16;
 /// Ticks without growth after which the code is made read-only again: about a third of a second on today's machines.
 constexpr uint64_t kQuietTicks = uint64_t{1} << 30;
 
@@ -105,7 +106,8 @@ Session::Session(const Image& image, TraceMemory memory, std::string path, Mode 
       path_(std::move(path)),
       patched_(std::make_unique<uint8_t[]>(image.sleds().functions)),
       met_(std::make_unique<Shared<uint8_t>[]>(image.sleds().functions)),
-      recording_(std::make_unique<Recording>()) {
+      recording_(std::make_unique<Recording>()),
+      lost_before_(lost_by_unknown_threads()) {
   Recording& recording = *recording_;
   recording.header = &memory_.header();
   recording.threads = memory_.threads();
@@ -163,6 +165,7 @@ Status Session::close(End end) {
   current_recording.store(nullptr);
   const bool idle = wait_until_idle();
   if (idle) {
+    memory_.header().lost += lost_by_unknown_threads() - lost_before_;
     memory_.finish(end);
     return status;
   }

@@ -63,6 +63,7 @@ class Session {
   std::unique_ptr<uint8_t[]> patched_;
   std::unique_ptr<Shared<uint8_t>[]> met_;
   std::unique_ptr<Recording> recording_;
+  const uint64_t lost_before_;
   bool closed_ = false;
 };
 
