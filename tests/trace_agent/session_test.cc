@@ -180,7 +180,7 @@ TEST_F(Recordings, CountWhatMoreThreadsDoThanTheyHaveRoomFor) {
 
 TEST_F(Recordings, CountWhatManyThreadsDoOneAfterTheOther) {
   constexpr int kThreads = 3 * kMostThreads;
-  const auto session = open("all");
+  const auto session = open("all", Mode::kLinear, 16 << 20);
   for (int i = 0; i < kThreads; ++i)
     std::thread(subject::leaf).join();
   const Trace trace = close(*session);

@@ -13,17 +13,19 @@ volatile int sink = 0;
   }
 #define KINTSUGI_TEN(n)                                                                          \
   KINTSUGI_ONE(n##0)                                                                             \
-  KINTSUGI_ONE(n##1) KINTSUGI_ONE(n##2) KINTSUGI_ONE(n##3) KINTSUGI_ONE(n##4) KINTSUGI_ONE(n##5) \
-      KINTSUGI_ONE(n##6) KINTSUGI_ONE(n##7) KINTSUGI_ONE(n##8) KINTSUGI_ONE(n##9)
+  KINTSUGI_ONE(n##1)                                                                             \
+  KINTSUGI_ONE(n##2) KINTSUGI_ONE(n##3) KINTSUGI_ONE(n##4) KINTSUGI_ONE(n##5) KINTSUGI_ONE(n##6) \
+      KINTSUGI_ONE(n##7) KINTSUGI_ONE(n##8) KINTSUGI_ONE(n##9)
 #define KINTSUGI_HUNDRED(n)                                                                      \
   KINTSUGI_TEN(n##0)                                                                             \
-  KINTSUGI_TEN(n##1) KINTSUGI_TEN(n##2) KINTSUGI_TEN(n##3) KINTSUGI_TEN(n##4) KINTSUGI_TEN(n##5) \
-      KINTSUGI_TEN(n##6) KINTSUGI_TEN(n##7) KINTSUGI_TEN(n##8) KINTSUGI_TEN(n##9)
-#define KINTSUGI_THOUSAND(n)                                                                      \
-  KINTSUGI_HUNDRED(n##0)                                                                          \
-  KINTSUGI_HUNDRED(n##1) KINTSUGI_HUNDRED(n##2) KINTSUGI_HUNDRED(n##3) KINTSUGI_HUNDRED(n##4)     \
-      KINTSUGI_HUNDRED(n##5) KINTSUGI_HUNDRED(n##6) KINTSUGI_HUNDRED(n##7) KINTSUGI_HUNDRED(n##8) \
-          KINTSUGI_HUNDRED(n##9)
+  KINTSUGI_TEN(n##1)                                                                             \
+  KINTSUGI_TEN(n##2) KINTSUGI_TEN(n##3) KINTSUGI_TEN(n##4) KINTSUGI_TEN(n##5) KINTSUGI_TEN(n##6) \
+      KINTSUGI_TEN(n##7) KINTSUGI_TEN(n##8) KINTSUGI_TEN(n##9)
+#define KINTSUGI_THOUSAND(n)                                                                  \
+  KINTSUGI_HUNDRED(n##0)                                                                      \
+  KINTSUGI_HUNDRED(n##1)                                                                      \
+  KINTSUGI_HUNDRED(n##2) KINTSUGI_HUNDRED(n##3) KINTSUGI_HUNDRED(n##4) KINTSUGI_HUNDRED(n##5) \
+      KINTSUGI_HUNDRED(n##6) KINTSUGI_HUNDRED(n##7) KINTSUGI_HUNDRED(n##8) KINTSUGI_HUNDRED(n##9)
 
 KINTSUGI_THOUSAND(a)
 KINTSUGI_THOUSAND(b)
