@@ -86,6 +86,7 @@ std::string_view method_name(Method method) {
     case Method::kReadSmallChunk: return "ReadSmallChunk";
     case Method::kPing: return "Ping";
     case Method::kChangeFaults: return "ChangeFaults";
+    case Method::kTrace: return "Trace";
     case Method::kRegisterMonitor: return "RegisterMonitor";
     case Method::kFindMonitor: return "FindMonitor";
     case Method::kSightReport: return "SightReport";

@@ -94,6 +94,7 @@ enum class Method : uint16_t {
   // any daemon
   kPing = 80,
   kChangeFaults = 81,
+  kTrace = 82,  ///< (common/proto/trace.proto)
   // diagnosis (common/proto/sight.proto)
   kRegisterMonitor = 90,  ///< monitor -> metaserver
   kFindMonitor = 91,      ///< anybody -> metaserver
