@@ -73,17 +73,16 @@ uint64_t trampoline_of(SledKind kind) {
   return reinterpret_cast<uint64_t>(&kintsugi_trace_entry);
 }
 
-/// "mov $function, %r10d; jmp trampoline".
+/// "push $function; jmp trampoline".
 void write_stub(std::byte* at, uint32_t function, SledKind kind) {
-  constexpr std::array<uint8_t, 2> kMoveToR10{0x41, 0xba};
-  constexpr uint8_t kJump = 0xe9, kTrap = 0xcc;
-  constexpr uint64_t kUsed = 11;
+  constexpr uint8_t kPush = 0x68, kJump = 0xe9, kTrap = 0xcc;
+  constexpr uint64_t kUsed = 10;
   std::memset(at, kTrap, kStubBytes);
-  std::memcpy(at, kMoveToR10.data(), kMoveToR10.size());
-  std::memcpy(at + 2, &function, sizeof(function));
-  at[6] = std::byte{kJump};
+  at[0] = std::byte{kPush};
+  std::memcpy(at + 1, &function, sizeof(function));
+  at[5] = std::byte{kJump};
   const auto distance = static_cast<int32_t>(trampoline_of(kind) - (reinterpret_cast<uint64_t>(at) + kUsed));
-  std::memcpy(at + 7, &distance, sizeof(distance));
+  std::memcpy(at + 6, &distance, sizeof(distance));
 }
 
 size_t stub_of(uint32_t function, SledKind kind) {

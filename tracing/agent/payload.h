@@ -36,7 +36,7 @@ class LeftOut {
 /// What threads kept of a recording that ended is forgotten, and ended threads make room for others.
 void forget_threads(bool (*lives)(uint32_t tid));
 
-/// Where stubs go to, with the number of the function in the register r10.
+/// Where stubs go to, with the number of the function on the stack.
 extern "C" void kintsugi_trace_entry();
 extern "C" void kintsugi_trace_exit();
 extern "C" void kintsugi_trace_tail();
