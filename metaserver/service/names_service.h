@@ -47,7 +47,7 @@ class NamesService {
   Status check(const proto::WriteNamesRequest& request);
   bool was_overtaken(const proto::WriteNamesRequest& request) const;
   void note_done(const proto::WriteNamesRequest& request);
-  /// What a message that was carried out before finds now.
+  /// Answers a message that was carried out before with its inodes as they are now.
   void tell_present(const proto::WriteNamesRequest& request, proto::WriteNamesResponse& response) const;
   /// Changes [begin, end), all or none. The leases of an error are to be given back.
   Status apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin, int end,

@@ -1,4 +1,4 @@
-// What a file of directives says.
+// A file of directives is parsed, or refused with its line.
 #include "tracing/flow/directives.h"
 
 #include <gmock/gmock.h>

@@ -56,7 +56,7 @@ TEST(Separation, TwoToSixtyFourConcurrentOperationsAreKeptApart) {
   }
 }
 
-/// What a directive is worth, and what a loss costs.
+/// One directive is left out, or some records are lost: this shows how many events are then in the wrong flow.
 TEST(Separation, AForgottenDirectiveCostsMoreThanLostRecords) {
   const Workload workload = workload_of({.seed = 16, .concurrent = 16, .operations = 260});
   const auto judge = [&](const char* name, const Recorded& recorded) {
@@ -148,7 +148,7 @@ TEST(Separation, OrderOfThreadsInTheTraceDoesNotMatter) {
 
 TEST(Separation, AMillionEventsTakeSeconds) {
   Workload workload = workload_of({.seed = 5, .concurrent = 64, .operations = 4'600});
-  // Of the processor: other tests run beside this one.
+  // The processor's time is measured, since other tests run beside this one.
   const auto seconds_since = [](clock_t begin) {
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };

@@ -279,7 +279,7 @@ class Cluster {
     exit("Log::commit");
   }
 
-  /// What is sent to several chunkservers at once; the client goes on when all have answered.
+  /// A batch goes to several chunkservers at once; the client goes on when all have answered.
   struct Batch {
     uint32_t client, missing;
     uint64_t bytes;

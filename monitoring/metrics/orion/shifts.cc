@@ -53,7 +53,7 @@ Variance sum_of(const std::vector<Variance>& variances) {
   return {.value = sum, .degrees = squares > 0 ? sum * sum / squares : 1};
 }
 
-/// What the metric did in the window that is nearest to that time; none: no window is near.
+/// Returns how far the metric had moved in the window nearest to that time; none: no window is near.
 std::optional<double> moved_at(const Shifts& shifts, const MetricShifts& metric, int64_t t_ns) {
   std::optional<double> out;
   int64_t nearest_ns = shifts.window_ns;

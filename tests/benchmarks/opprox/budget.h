@@ -12,7 +12,7 @@
 
 namespace kintsugi::opprox {
 
-/// What a setting of one phase does, measured or predicted.
+/// A setting of one phase has this effect, measured or predicted.
 struct Effect {
   double speedup = 1;
   double error = 0;  ///< in percent

@@ -63,8 +63,8 @@ class SimNetwork {
   void heal();
   /// Fails all connections of a host with kUnavailable on both sides, at once.
   void drop_connections(const std::string& host);
-  /// What the host sends on the connections that it has now arrives no sooner than after this time, also when it has
-  /// given them up meanwhile.
+  /// Delays what the host sends on its present connections: it arrives no sooner than after this time, also when the
+  /// host has given them up meanwhile.
   void delay_connections(const std::string& host, Duration time);
   /// The host alone takes all its connections for broken. What it has sent still arrives.
   void give_up_connections(const std::string& host);
