@@ -95,6 +95,13 @@ std::string_view method_name(Method method) {
   return "unknown method";
 }
 
+std::optional<Method> method_named(std::string_view name) {
+  const std::string_view unknown = method_name(Method{});
+  for (size_t i = 0; i < kMethods && name != unknown; ++i)
+    if (method_name(static_cast<Method>(i)) == name) return static_cast<Method>(i);
+  return std::nullopt;
+}
+
 namespace {
 
 /// The sites of all methods under one prefix, with the names that they refer to.

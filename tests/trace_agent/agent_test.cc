@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "common/proto/trace.pb.h"
+#include "common/runtime/production/production_runtime.h"
 #include "tests/common/runtime_virtual_loop.h"
 #include "tests/trace_agent/rig.h"
 #include "tracing/agent/trace_service.h"
@@ -74,7 +75,7 @@ TEST_F(AgentOfAProcess, IsAttachedOnceAtATime) {
 
 TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
   EXPECT_EQ(agent.detach().code(), Code::kNotFound);
-  EXPECT_EQ(attach("method:").code(), Code::kInvalidArgument);
+  EXPECT_EQ(attach("").code(), Code::kInvalidArgument);
   EXPECT_EQ(attach("all", Duration{}).code(), Code::kInvalidArgument);
   EXPECT_EQ(attach("all", std::chrono::hours(25)).code(), Code::kInvalidArgument);
   KINTSUGI_ASSERT_OK(attach("no_such_function"));
@@ -83,16 +84,23 @@ TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
 }
 
 struct TraceCalls : AgentOfAProcess {
+  TraceCalls() {
+    server.handle(rpc::Method::kStat, [](Context, const proto::TraceRequest&,
+                                         proto::TraceResponse&) -> asio::awaitable<Status> { co_return Status{}; });
+  }
   Status call(const proto::TraceRequest& request) {
     Status status;
     answer.Clear();
-    loop.run([](const proto::TraceRequest& wanted, proto::TraceResponse& into,
+    loop.run([](TraceService& service, const proto::TraceRequest& wanted, proto::TraceResponse& into,
                 Status& result) -> asio::awaitable<void> {
-      result = co_await TraceService()(Context(), wanted, into);
-    }(request, answer, status));
+      result = co_await service(Context(), wanted, into);
+    }(service, request, answer, status));
     return status;
   }
   runtime::testing::VirtualLoop loop;
+  runtime::ProductionRuntime production;
+  rpc::Server server{production.runtime(), rpc::Secret(), nullptr};
+  TraceService service{server};
   proto::TraceResponse answer;
 };
 
@@ -121,6 +129,15 @@ TEST_F(TraceCalls, BringTheTraceInPieces) {
   ASSERT_TRUE(trace) << trace.error().message();
   EXPECT_EQ(trace->threads.at(0).records.size(), 100'002);
   std::filesystem::remove(answer.path());
+}
+
+TEST_F(TraceCalls, SayWhichMethodsTheDaemonServes) {
+  proto::TraceRequest request;
+  request.set_action(proto::TraceRequest::ATTACH);
+  request.set_start("method:ReadChunk");
+  const Status unknown = call(request);
+  EXPECT_EQ(unknown.code(), Code::kNotFound);
+  EXPECT_EQ(unknown.message(), "this daemon does not serve \"ReadChunk\"; it serves ChangeFaults, Stat");
 }
 
 TEST_F(TraceCalls, RefuseWhatMakesNoSense) {

@@ -61,7 +61,6 @@ TEST_F(Repository, NamesFunctionsWithoutTypes) {
   EXPECT_EQ(short_name("_ZNK8kintsugi4LessclEii"), "Less::operator()");
   EXPECT_EQ(short_name("main"), "main");
   EXPECT_EQ(short_name(""), "");
-  EXPECT_EQ(handler_name("ReadSmallChunk"), "read_small_chunk");
 }
 
 TEST_F(Repository, FindsFunctionsByTheEndsOfTheirNames) {

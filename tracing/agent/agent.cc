@@ -31,13 +31,9 @@ Agent& Agent::of_process() {
 }
 
 Status Agent::attach(AttachOptions options) {
-  const auto parsed = StartEvent::parse(options.session.start);
-  if (!parsed) return parsed.error();
+  KINTSUGI_TRY(options.session.check());
   if (options.limit <= Duration{} || options.limit > AttachOptions::kMostTime)
     return {Code::kInvalidArgument, "a recording lasts at most a day"};
-  if (options.session.bytes < kLeastTraceBytes || options.session.bytes > kMostTraceBytes)
-    return {Code::kInvalidArgument,
-            fmt::format("a trace has {} MiB to {} MiB", kLeastTraceBytes >> 20, kMostTraceBytes >> 20)};
   const std::lock_guard lock(mutex_);
   if (is_busy())
     return {Code::kAlreadyExists,

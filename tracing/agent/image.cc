@@ -184,4 +184,12 @@ Result<std::vector<uint32_t>> Image::functions_named(const std::string& name) co
   return found;
 }
 
+Result<uint32_t> Image::function_at(const void* code) const {
+  const auto address = reinterpret_cast<uint64_t>(code);
+  const auto found = std::ranges::lower_bound(starts_, address, {}, &FunctionStart::address);
+  if (found == starts_.end() || found->address != address)
+    return Status{Code::kNotFound, "what begins the recording was built without room for tracing"};
+  return found->function;
+}
+
 }  // namespace kintsugi::tracing

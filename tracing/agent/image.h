@@ -26,6 +26,8 @@ class Image {
 
   /// The functions that `name` means (functions_named()). kNotFound: there is none, or the binary was stripped.
   Result<std::vector<uint32_t>> functions_named(const std::string& name) const;
+  /// The function that begins there. kNotFound: none that has sleds.
+  Result<uint32_t> function_at(const void* code) const;
 
  private:
   Image() = default;

@@ -15,7 +15,6 @@
 
 #include "tracing/agent/patching.h"
 #include "tracing/agent/payload.h"
-#include "tracing/repository/names.h"
 
 namespace kintsugi::tracing {
 namespace {
@@ -62,37 +61,37 @@ Status code_is_locked() {
 
 }  // namespace
 
-Result<StartEvent> StartEvent::parse(const std::string& text) {
-  constexpr std::string_view kMethod = "method:";
-  if (text.empty() || text == "all") return StartEvent{};
-  const bool is_method = text.starts_with(kMethod);
-  StartEvent event{is_method ? Kind::kMethod : Kind::kFunction,
-                   is_method ? text.substr(kMethod.size()) : text};
+Status SessionOptions::check() const {
   constexpr size_t kMostLetters = 120;
-  if (event.name.empty() || event.name.size() > kMostLetters)
-    return Status{Code::kInvalidArgument, "a start event is 'all', 'method:NAME', or the name of a function"};
-  return event;
+  if (start.empty() || start.size() > kMostLetters)
+    return {Code::kInvalidArgument, "a start event is 'all', 'method:NAME', or the name of a function"};
+  if (bytes < kLeastTraceBytes || bytes > kMostTraceBytes)
+    return {Code::kInvalidArgument,
+            fmt::format("a trace has {} MiB to {} MiB", kLeastTraceBytes >> 20, kMostTraceBytes >> 20)};
+  return {};
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Image& image, const SessionOptions& options) {
   static uint32_t number = 0;
-  KINTSUGI_ASSIGN(const StartEvent start, StartEvent::parse(options.start));
+  KINTSUGI_TRY(options.check());
   KINTSUGI_TRY(check_no_debugger());
-  const bool everything = start.kind == StartEvent::Kind::kEverything;
+  const bool everything = options.start == "all";
   std::vector<uint32_t> first;
   if (everything) {
     first.resize(image.sleds().functions);
     std::iota(first.begin(), first.end(), 1);
+  } else if (options.start_code != nullptr) {
+    KINTSUGI_ASSIGN(const uint32_t function, image.function_at(options.start_code));
+    first = {function};
   } else {
-    const bool is_method = start.kind == StartEvent::Kind::kMethod;
-    KINTSUGI_ASSIGN(first, image.functions_named(is_method ? handler_name(start.name) : start.name));
+    KINTSUGI_ASSIGN(first, image.functions_named(options.start));
   }
   KINTSUGI_TRY(make_trace_directory(options.directory));
   remove_old_traces(options.directory, kOldTraces - 1);
   const std::string program = image.path().substr(image.path().rfind('/') + 1);
   const std::string path = fmt::format("{}/{}-{}-{}.trace", options.directory, program, ::getpid(), ++number);
-  const TraceIdentity identity{image.path(), image.build_id(), everything ? "all" : options.start,
-                               options.mode, image.sleds().functions};
+  const TraceIdentity identity{image.path(), image.build_id(), options.start, options.mode,
+                               image.sleds().functions};
   KINTSUGI_ASSIGN(TraceMemory memory, TraceMemory::make(path, options.bytes, identity));
   std::unique_ptr<Session> session(new Session(image, std::move(memory), path, options.mode));
   session->recording_->number = number;

@@ -12,21 +12,16 @@
 
 namespace kintsugi::tracing {
 
-/// What begins a recording: nothing is recorded before, and only what the start event does can be reached from then on.
-struct StartEvent {
-  enum class Kind { kEverything, kFunction, kMethod };
-  Kind kind = Kind::kEverything;
-  std::string name;  ///< of the function, or of the method
-
-  /// "all", "method:ReadChunk", or the name of a function. kInvalidArgument.
-  static Result<StartEvent> parse(const std::string& text);
-};
-
 struct SessionOptions {
   std::string directory;
-  std::string start;  ///< StartEvent::parse
+  /// What begins the recording: "all", or the name of a function. Nothing is recorded before, and only what that function does can be
+  /// reached from then on.
+  std::string start;
   Mode mode = Mode::kLinear;
   uint64_t bytes = 64 << 20;
+  const void* start_code = nullptr;  ///< where that function begins, if `start` does not name it but says whose it is
+
+  Status check() const;  ///< kInvalidArgument
 };
 
 /// One at a time. Belongs to the thread of the agent; the traced threads go on meanwhile.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <memory>
 #include <unordered_map>
@@ -104,16 +103,6 @@ std::vector<uint32_t> functions_named(const std::vector<std::string_view>& mangl
     if (name == wanted || behind_scope) found.push_back(static_cast<uint32_t>(i + 1));
   }
   return found;
-}
-
-std::string handler_name(std::string_view method) {
-  std::string name;
-  for (const char c : method) {
-    const auto letter = static_cast<unsigned char>(c);
-    if (std::isupper(letter) != 0 && !name.empty()) name += '_';
-    name += static_cast<char>(std::tolower(letter));
-  }
-  return name;
 }
 
 }  // namespace kintsugi::tracing

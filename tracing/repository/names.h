@@ -21,7 +21,4 @@ std::vector<std::string_view> mangled_names(const ElfImage& image, const SledMap
 /// The functions whose short name is `wanted`, or ends in it behind "::"; of coroutines all parts.
 std::vector<uint32_t> functions_named(const std::vector<std::string_view>& mangled, std::string_view wanted);
 
-/// "read_small_chunk" of "ReadSmallChunk": handlers of methods are named so.
-std::string handler_name(std::string_view method);
-
 }  // namespace kintsugi::tracing

@@ -116,11 +116,42 @@ SUBJECT double various(int count, ...) {
   va_end(values);
   return sum;
 }
+SUBJECT [[clang::preserve_most]] void promises() {
+  sink = 11;
+}
+/// All registers that a usual call may change, but for r11, have a bit each before the call. The stack below is the function's own.
+SUBJECT bool promised_registers_survive() {
+  uint64_t bits = 0;
+  register void (*callee)() asm("r11") = reinterpret_cast<void (*)()>(&promises);
+  asm volatile(R"(
+      lea -128(%%rsp), %%rsp
+      mov $1, %%eax
+      mov $2, %%ecx
+      mov $4, %%edx
+      mov $8, %%esi
+      mov $16, %%edi
+      mov $32, %%r8d
+      mov $64, %%r9d
+      mov $128, %%r10d
+      call *%%r11
+      lea 128(%%rsp), %%rsp
+      add %%rcx, %%rax
+      add %%rdx, %%rax
+      add %%rsi, %%rax
+      add %%rdi, %%rax
+      add %%r8, %%rax
+      add %%r9, %%rax
+      add %%r10, %%rax)"
+               : "=a"(bits), "+r"(callee)
+               :
+               : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "cc", "memory");
+  return bits == 255;
+}
 SUBJECT bool registers_survive() {
   const Pair whole = integers(1, 2, 3, 4, 5, 6, 7);
   const Doubles fractions = doubles(1, 2, 3, 4, 5, 6, 7, 8);
   return whole.first == 14 && whole.second == 126 && fractions.first == 30 && fractions.second == 174 &&
-         extended(1.5L) == 3 && various(3, 1.5, 2.5, 3.5) == 7.5;
+         extended(1.5L) == 3 && various(3, 1.5, 2.5, 3.5) == 7.5 && promised_registers_survive();
 }
 
 int Numbers::next() {

@@ -35,7 +35,9 @@ Pair integers(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, 
 Doubles doubles(double a, double b, double c, double d, double e, double f, double g, double h);
 long double extended(long double a);
 double various(int count, ...);
-/// Calls the four above and says whether all results are as they should be.
+/// Promises to leave all general registers but r11 as they are.
+[[clang::preserve_most]] void promises();
+/// Calls the five above and says whether all results, and the registers that were promised, are as they should be.
 bool registers_survive();
 
 /// Gives numbers one after the other.

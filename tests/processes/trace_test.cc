@@ -1,0 +1,99 @@
+// A chunkserver that serves is traced: what it is asked meanwhile it answers as ever, and afterwards its code is what it was.
+// Only builds that leave sleds in it run these (KINTSUGI_SLEDS).
+#include <cstdlib>
+#include <fstream>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Tracing : public ProcessCluster {
+ protected:
+  void SetUp() override {
+    ProcessCluster::SetUp();
+    ASSERT_NO_FATAL_FAILURE(start({"--chunkservers", "3", "--policy", "rs-2-1-64k"}));
+    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
+    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    large_ = make_file("large", (3 << 20) + 77, 1);
+    small_ = make_file("small", 5000, 2);
+    ASSERT_EQ(kintsugi({"put", large_, "/large"}).exit_code, 0);
+    ASSERT_EQ(kintsugi({"put", small_, "/small"}).exit_code, 0);
+  }
+
+  /// Reads and writes again and again until it is stopped. Whatever fails, or comes back as something else, stands in `wrong`.
+  BackgroundCommand load() const {
+    const std::string tool = command({}).front();
+    const std::string script =
+        "cd " + path("") + "; while :; do " + tool + " get --replace /large back-large && cmp large back-large && " + tool +
+        " get --replace /small back-small && cmp small back-small && " + tool + " put --replace large /again && " + tool +
+        " get --replace /again back-again && cmp large back-again || date >> wrong; echo >> rounds; "
+        "rm -f back-large back-small back-again; done 2>> errors";
+    return BackgroundCommand({"/bin/bash", "-c", script}, environment());
+  }
+  size_t rounds() const { return read_file(path("rounds")).size(); }
+
+  /// Waits until whatever the load did when this was called is done, and as much again.
+  bool load_goes_on() const {
+    return eventually([this, before = rounds()] { return rounds() > before + 1; }, std::chrono::seconds(60));
+  }
+
+  /// The code of the process: those pages of its binary that are executed.
+  static std::string code_of(pid_t pid) {
+    const std::string of_process = "/proc/" + std::to_string(pid);
+    std::ifstream maps(of_process + "/maps");
+    const int memory = ::open((of_process + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
+    std::string code;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(" r-xp ") == std::string::npos || !line.ends_with("kintsugi-chunkserver")) continue;
+      const uint64_t begin = std::stoull(line, nullptr, 16);
+      const uint64_t end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+      std::string part(end - begin, '\0');
+      if (::pread(memory, part.data(), part.size(), static_cast<off_t>(begin)) == ssize_t(part.size())) code += part;
+    }
+    ::close(memory);
+    return code;
+  }
+
+  /// The functions of chunkserver-1 that ran during `lasts`, one a line, as `kintsugi trace show` names them.
+  std::string traced(const std::string& start, const std::string& lasts) const {
+    const std::string file = path("trace");
+    const Outcome attach = kintsugi({"trace", "attach", "chunkserver-1", "--start", start, "--for", lasts, "--out", file});
+    EXPECT_EQ(attach.exit_code, 0) << attach.err;
+    const Outcome show = kintsugi({"trace", "show", file});
+    EXPECT_EQ(show.exit_code, 0) << show.err;
+    return show.out;
+  }
+
+  std::string large_, small_;
+};
+
+TEST_F(Tracing, OfAChunkserverUnderLoadChangesNoAnswerAndLeavesNoTraceInItsCode) {
+  const pid_t pid = pid_of("chunkserver-1");
+  const std::string before = code_of(pid);
+  ASSERT_FALSE(before.empty());
+  const BackgroundCommand work = load();
+  ASSERT_TRUE(load_goes_on());
+  EXPECT_THAT(traced("all", "1s"), HasSubstr("chunkserver::ChunkService::read_chunk.resume"));
+  EXPECT_THAT(traced("chunkserver::ChunkService::write_chunk", "1s"), HasSubstr("start"));
+  const char* const wanted = std::getenv("KINTSUGI_TRACE_ROUNDS");
+  const int more = wanted != nullptr ? std::atoi(wanted) : 5;
+  for (int round = 0; round < more && !HasFailure(); ++round)
+    EXPECT_EQ(kintsugi({"trace", "attach", "chunkserver-1", "--for", "20ms"}).exit_code, 0);
+  EXPECT_TRUE(load_goes_on());
+  EXPECT_EQ(read_file(path("wrong")), "") << read_file(path("errors"));
+  EXPECT_EQ(pid_of("chunkserver-1"), pid);
+  EXPECT_TRUE(code_of(pid) == before);
+  EXPECT_TRUE(healthy());
+}
+
+}  // namespace
+}  // namespace kintsugi::processes
