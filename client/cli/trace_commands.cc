@@ -118,6 +118,8 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
   if (answer.phase() == TraceResponse::FAILED) return {static_cast<Code>(answer.code()), answer.failure()};
   if (!arguments.out.empty()) KINTSUGI_TRY(write_trace(daemon, arguments.out));
   show(session, answer);
+  if (!session.json && arguments.start != "all" && answer.met() == 0)
+    fmt::print("Nothing was recorded: {} was not called meanwhile.\n", shown_message(arguments.start));
   return {};
 }
 

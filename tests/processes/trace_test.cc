@@ -14,6 +14,7 @@ namespace kintsugi::processes {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Tracing : public ProcessCluster {
  protected:
@@ -33,8 +34,10 @@ class Tracing : public ProcessCluster {
   BackgroundCommand load() const {
     const std::string tool = command({}).front();
     const std::string script =
-        "cd " + path("") + "; while :; do " + tool + " get --replace /large back-large && cmp large back-large && " + tool +
-        " get --replace /small back-small && cmp small back-small && " + tool + " put --replace large /again && " + tool +
+        "cd " + path("") + "; while :; do " + tool +
+        " get --replace /large back-large && cmp large back-large && " + tool +
+        " get --replace /small back-small && cmp small back-small && " + tool +
+        " put --replace large /again && " + tool +
         " get --replace /again back-again && cmp large back-again || date >> wrong; echo >> rounds; "
         "rm -f back-large back-small back-again; done 2>> errors";
     return BackgroundCommand({"/bin/bash", "-c", script}, environment());
@@ -57,7 +60,8 @@ class Tracing : public ProcessCluster {
       const uint64_t begin = std::stoull(line, nullptr, 16);
       const uint64_t end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
       std::string part(end - begin, '\0');
-      if (::pread(memory, part.data(), part.size(), static_cast<off_t>(begin)) == ssize_t(part.size())) code += part;
+      if (::pread(memory, part.data(), part.size(), static_cast<off_t>(begin)) == ssize_t(part.size()))
+        code += part;
     }
     ::close(memory);
     return code;
@@ -66,8 +70,10 @@ class Tracing : public ProcessCluster {
   /// The functions of chunkserver-1 that ran during `lasts`, one a line, as `kintsugi trace show` names them.
   std::string traced(const std::string& start, const std::string& lasts) const {
     const std::string file = path("trace");
-    const Outcome attach = kintsugi({"trace", "attach", "chunkserver-1", "--start", start, "--for", lasts, "--out", file});
+    const Outcome attach =
+        kintsugi({"trace", "attach", "chunkserver-1", "--start", start, "--for", lasts, "--out", file});
     EXPECT_EQ(attach.exit_code, 0) << attach.err;
+    EXPECT_THAT(attach.out, Not(HasSubstr("Nothing was recorded")));
     const Outcome show = kintsugi({"trace", "show", file});
     EXPECT_EQ(show.exit_code, 0) << show.err;
     return show.out;
@@ -83,7 +89,9 @@ TEST_F(Tracing, OfAChunkserverUnderLoadChangesNoAnswerAndLeavesNoTraceInItsCode)
   const BackgroundCommand work = load();
   ASSERT_TRUE(load_goes_on());
   EXPECT_THAT(traced("all", "1s"), HasSubstr("chunkserver::ChunkService::read_chunk.resume"));
-  EXPECT_THAT(traced("chunkserver::ChunkService::write_chunk", "1s"), HasSubstr("start"));
+  EXPECT_THAT(traced("method:ReadChunk", "1s"), HasSubstr("chunkserver::ChunkService::read_chunk.resume"));
+  EXPECT_THAT(traced("ChunkService::write_chunk", "1s"),
+              HasSubstr("chunkserver::ChunkService::write_chunk.resume"));
   const char* const wanted = std::getenv("KINTSUGI_TRACE_ROUNDS");
   const int more = wanted != nullptr ? std::atoi(wanted) : 5;
   for (int round = 0; round < more && !HasFailure(); ++round)
@@ -93,6 +101,17 @@ TEST_F(Tracing, OfAChunkserverUnderLoadChangesNoAnswerAndLeavesNoTraceInItsCode)
   EXPECT_EQ(pid_of("chunkserver-1"), pid);
   EXPECT_TRUE(code_of(pid) == before);
   EXPECT_TRUE(healthy());
+}
+
+TEST_F(Tracing, SaysWhyNothingIsRecorded) {
+  const Outcome foreign = kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:Stat"});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("does not serve \"Stat\"; it serves "));
+  EXPECT_THAT(foreign.err, HasSubstr("ReadChunk"));
+  const Outcome idle =
+      kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:VerifyChunks", "--for", "100ms"});
+  EXPECT_EQ(idle.exit_code, 0) << idle.err;
+  EXPECT_THAT(idle.out, HasSubstr("Nothing was recorded: method:VerifyChunks was not called meanwhile."));
 }
 
 }  // namespace

@@ -85,8 +85,10 @@ TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
 
 struct TraceCalls : AgentOfAProcess {
   TraceCalls() {
-    server.handle(rpc::Method::kStat, [](Context, const proto::TraceRequest&,
-                                         proto::TraceResponse&) -> asio::awaitable<Status> { co_return Status{}; });
+    server.handle(rpc::Method::kStat,
+                  [](Context, const proto::TraceRequest&, proto::TraceResponse&) -> asio::awaitable<Status> {
+                    co_return Status{};
+                  });
   }
   Status call(const proto::TraceRequest& request) {
     Status status;

@@ -35,8 +35,8 @@ Result<const void*> TraceService::code_of_method(std::string_view name) const {
     if (const auto each = static_cast<rpc::Method>(i); server_.code_of(each) != nullptr)
       served.push_back(rpc::method_name(each));
   std::ranges::sort(served);
-  return Status{Code::kNotFound, fmt::format("this daemon does not serve {}; it serves {}", quoted(name, kMostLetters),
-                                             fmt::join(served, ", "))};
+  return Status{Code::kNotFound, fmt::format("this daemon does not serve {}; it serves {}",
+                                             quoted(name, kMostLetters), fmt::join(served, ", "))};
 }
 
 Status TraceService::attach(const proto::TraceRequest& request) const {
