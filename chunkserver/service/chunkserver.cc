@@ -1,6 +1,7 @@
 #include "chunkserver/service/chunkserver.h"
 
 #include "common/log/log.h"
+#include "tracing/agent/trace_service.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -59,6 +60,7 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       peer_check_(runtime_, secret_, recorder_, heartbeat_) {
   service_.register_at(server_);
   repairs_.register_at(server_);
+  tracing::TraceService::register_on(server_);
   server_.handle_stream<&LinkProber::serve>(rpc::Method::kProbeLink, prober_);
   network_.down_rate = [this] { return rates_.down(); };
   pacer_.set_bandwidth(options_.repair_bytes_per_second);

@@ -16,6 +16,7 @@ std::vector<Command> snapshot_commands();   ///< snapshot create, list, delete
 std::vector<Command> trash_commands();      ///< trash set, list, restore, empty
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
 std::vector<Command> fault_commands();      ///< fault set, list, clear
+std::vector<Command> trace_commands();      ///< trace attach, status, detach, show
 std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run, what-if

@@ -1,8 +1,8 @@
 // fault set, list, clear.
 
 #include "client/cli/commands.h"
+#include "client/cli/daemon_address.h"
 #include "client/cli/json.h"
-#include "client/cli/servers.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -10,7 +10,6 @@ namespace {
 
 using client::BlockingClient;
 
-constexpr std::string_view kMetaserver = "metaserver";
 constexpr double kLongestDelay = 1e9;  ///< seconds that fit into a request; daemons accept less
 
 struct Arguments {
@@ -18,16 +17,6 @@ struct Arguments {
   uint64_t skip = 0, times = 0, bytes = 0, number = 0;
   double delay = 0;
 };
-
-/// None: the metaserver.
-Result<std::optional<runtime::Endpoint>> find(BlockingClient& client, const std::string& where) {
-  if (where == kMetaserver) return std::optional<runtime::Endpoint>();
-  if (const auto address = runtime::Endpoint::parse(where)) return std::optional(*address);
-  KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
-  KINTSUGI_ASSIGN(const proto::ServerState server, find_server(servers, where));
-  KINTSUGI_ASSIGN(const runtime::Endpoint address, runtime::Endpoint::parse(server.address()));
-  return std::optional(address);
-}
 
 void show(Session& session, const proto::ChangeFaultsResponse& answer) {
   Json faults = Json::array(), passes = Json::array();
@@ -58,7 +47,7 @@ void show(Session& session, const proto::ChangeFaultsResponse& answer) {
 
 Status change(Session& session, BlockingClient& client, const std::string& where,
               proto::ChangeFaultsRequest request) {
-  KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find(client, where));
+  KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find_daemon(client, where));
   KINTSUGI_ASSIGN(const proto::ChangeFaultsResponse answer,
                   client.run(client.async().change_faults(at, std::move(request))));
   show(session, answer);

@@ -86,12 +86,20 @@ std::string_view method_name(Method method) {
     case Method::kReadSmallChunk: return "ReadSmallChunk";
     case Method::kPing: return "Ping";
     case Method::kChangeFaults: return "ChangeFaults";
+    case Method::kTrace: return "Trace";
     case Method::kRegisterMonitor: return "RegisterMonitor";
     case Method::kFindMonitor: return "FindMonitor";
     case Method::kSightReport: return "SightReport";
     case Method::kDiagnose: return "Diagnose";
   }
   return "unknown method";
+}
+
+std::optional<Method> method_named(std::string_view name) {
+  const std::string_view unknown = method_name(Method{});
+  for (size_t i = 0; i < kMethods && name != unknown; ++i)
+    if (method_name(static_cast<Method>(i)) == name) return static_cast<Method>(i);
+  return std::nullopt;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "common/runtime/site.h"
@@ -94,6 +95,7 @@ enum class Method : uint16_t {
   // any daemon
   kPing = 80,
   kChangeFaults = 81,
+  kTrace = 82,  ///< (common/proto/trace.proto)
   // diagnosis (common/proto/sight.proto)
   kRegisterMonitor = 90,  ///< monitor -> metaserver
   kFindMonitor = 91,      ///< anybody -> metaserver
@@ -105,6 +107,8 @@ enum class Method : uint16_t {
 inline constexpr size_t kMethods = 256;
 
 std::string_view method_name(Method method);
+/// None: no method is called so.
+std::optional<Method> method_named(std::string_view name);
 
 /// The regions of code that a call is to its caller and to its callee: "call.Stat", "serve.Stat".
 const runtime::Site& call_site(Method method);

@@ -68,6 +68,14 @@ size_t Server::connections() const {
   return state_->connections->size();
 }
 
+const void* Server::code_of(Method method) const {
+  if (const UnaryHandler* unary = state_->unary_handler(method))
+    return reinterpret_cast<const void*>(unary->invoke);
+  if (const StreamHandler* stream = state_->stream_handler(method))
+    return reinterpret_cast<const void*>(stream->invoke);
+  return nullptr;
+}
+
 asio::awaitable<void> Server::State::accept_loop() {
   while (!group.stopping()) {
     Result<std::unique_ptr<runtime::Connection>> accepted = co_await listener->accept();

@@ -69,6 +69,8 @@ class Server {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   size_t connections() const;  ///< number of open connections
+  /// The code that a call of the method comes to first, for a debugger or a tracer; null: nothing is registered for it.
+  const void* code_of(Method method) const;
   asio::awaitable<void> stop();
 
  private:

@@ -2,6 +2,7 @@
 
 #include "common/log/log.h"
 #include "monitoring/sight/recorder.h"
+#include "tracing/agent/trace_service.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -55,6 +56,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   drain_service_.register_on(server_);
   history_service_.register_on(server_);
   monitor_service_.register_on(server_);
+  tracing::TraceService::register_on(server_);
   server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
 }
 

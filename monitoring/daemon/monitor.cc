@@ -11,6 +11,7 @@
 #include "monitoring/daemon/slow_servers.h"
 #include "monitoring/progress/evidence/open_tasks.h"
 #include "monitoring/progress/slowness/short_machines.h"
+#include "tracing/agent/trace_service.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -47,6 +48,7 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
   intake_.send_traces_to(options_.trace_collector, options_.trace_share);
   server_.handle<&Monitor::diagnose>(rpc::Method::kDiagnose, *this);
   server_.handle<&Monitor::ping>(rpc::Method::kPing, *this);
+  tracing::TraceService::register_on(server_);
 }
 
 asio::awaitable<Status> Monitor::start() {

@@ -5,6 +5,7 @@
 
 #include "common/log/log.h"
 #include "common/rpc/placed_stripes.h"
+#include "tracing/agent/trace_service.h"
 
 namespace kintsugi::repair_manager {
 
@@ -31,6 +32,7 @@ void RepairDaemon::register_handlers() {
   server_.handle<&RepairDaemon::plan_read>(Method::kPlanRead, *this);
   server_.handle<&RepairDaemon::finish_read>(Method::kFinishRead, *this);
   server_.handle<&RepairDaemon::ping>(Method::kPing, *this);
+  tracing::TraceService::register_on(server_);
 }
 
 Status RepairDaemon::start() {

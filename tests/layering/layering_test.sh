@@ -8,13 +8,13 @@ cd "$(dirname "$0")/../.."
 declare -A below=(
   [common]=""
   [erasure]="common"
-  [monitoring]="common"
+  [monitoring]="common tracing"
   [tracing]="common"
   [partial_sum]="common erasure monitoring"
-  [chunkserver]="common erasure monitoring partial_sum"
-  [metaserver]="common erasure monitoring"
-  [repair_manager]="common erasure monitoring partial_sum client"
-  [client]="common erasure monitoring partial_sum"
+  [chunkserver]="common erasure monitoring partial_sum tracing"
+  [metaserver]="common erasure monitoring tracing"
+  [repair_manager]="common erasure monitoring partial_sum client tracing"
+  [client]="common erasure monitoring partial_sum tracing"
 )
 
 # The rooms of an area from the bottom up: each knows itself and those before it. A room is a folder, or those files of a
@@ -22,7 +22,7 @@ declare -A below=(
 declare -A rooms=(
   [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
   [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury metrics/rams metrics/blacksheep judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
-  [tracing]="flow anomaly cause"
+  [tracing]="records repository agent flow anomaly cause"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="trees view plan joint manager what_if compaction daemon main"
@@ -84,6 +84,12 @@ while IFS= read -r found; do
   [[ -n $found ]] && report "$found  <- only monitoring/sight is known to what it watches"
 done < <(grep -rnE '^#include "monitoring/' --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client |
          grep -vE '^[^:]+:[0-9]+:#include "monitoring/sight/' || true)
+
+# Who is traced knows the agent's call and nothing else of tracing; the command line reads traces and is not traced.
+while IFS= read -r found; do
+  [[ -n $found ]] && report "$found  <- of tracing only the call of the agent is known, and to the command line what reads traces"
+done < <(grep -rnE '^#include "tracing/' --include='*.h' --include='*.cc' monitoring partial_sum chunkserver metaserver repair_manager client |
+         grep -vE '^[^:]+:[0-9]+:#include "tracing/agent/trace_service.h"|^client/cli/[^:]+:[0-9]+:#include "tracing/(records|repository)/' || true)
 
 # Compaction moves bytes as clients do: it knows how they read and write stripes, and nothing of what users of files need.
 while IFS= read -r found; do

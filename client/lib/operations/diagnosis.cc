@@ -74,4 +74,13 @@ asio::awaitable<Result<proto::ChangeFaultsResponse>> Diagnosis::change_faults(
   co_return response;
 }
 
+asio::awaitable<Result<proto::TraceResponse>> Diagnosis::trace(std::optional<runtime::Endpoint> at,
+                                                               proto::TraceRequest request) {
+  proto::TraceResponse response;
+  const Context limited = cluster_.context().with_deadline(cluster_.resources().now() + MetaLink::kCallLimit);
+  KINTSUGI_CO_TRY(co_await cluster_.resources().rpc.call(
+      limited, at.value_or(cluster_.resources().options.metaserver), Method::kTrace, request, response));
+  co_return response;
+}
+
 }  // namespace kintsugi::client

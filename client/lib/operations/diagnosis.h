@@ -7,6 +7,7 @@
 
 #include "client/lib/operations/cluster_client.h"
 #include "common/proto/faults.pb.h"
+#include "common/proto/trace.pb.h"
 #include "common/runtime/network.h"
 
 namespace kintsugi::proto {
@@ -28,6 +29,9 @@ class Diagnosis {
   /// without fault points.
   asio::awaitable<Result<proto::ChangeFaultsResponse>> change_faults(std::optional<runtime::Endpoint> at,
                                                                      proto::ChangeFaultsRequest request);
+  /// Has the daemon at `at` trace itself, or asks how that goes; none: the metaserver.
+  asio::awaitable<Result<proto::TraceResponse>> trace(std::optional<runtime::Endpoint> at,
+                                                      proto::TraceRequest request);
 
  protected:
   /// The cluster client outlives every operation.

@@ -1,0 +1,122 @@
+// A chunkserver that serves is traced: what it is asked meanwhile it answers as ever, and afterwards its code is what it was.
+// Only builds that leave sleds in it run these (KINTSUGI_SLEDS).
+#include <cstdlib>
+#include <fstream>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Tracing : public ProcessCluster {
+ protected:
+  void SetUp() override {
+    ProcessCluster::SetUp();
+    ASSERT_NO_FATAL_FAILURE(start({"--chunkservers", "3", "--policy", "rs-2-1-64k"}));
+    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
+    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    large_ = make_file("large", (3 << 20) + 77, 1);
+    small_ = make_file("small", 5000, 2);
+    ASSERT_EQ(kintsugi({"put", large_, "/large"}).exit_code, 0);
+    ASSERT_EQ(kintsugi({"put", small_, "/small"}).exit_code, 0);
+  }
+
+  /// Reads and writes again and again until it is stopped. Whatever fails, or comes back as something else, stands in `wrong`.
+  BackgroundCommand load() const {
+    const std::string tool = command({}).front();
+    const std::string script =
+        "cd " + path("") + "; while :; do " + tool +
+        " get --replace /large back-large && cmp large back-large && " + tool +
+        " get --replace /small back-small && cmp small back-small && " + tool +
+        " put --replace large /again && " + tool +
+        " get --replace /again back-again && cmp large back-again || date >> wrong; echo >> rounds; "
+        "rm -f back-large back-small back-again; done 2>> errors";
+    return BackgroundCommand({"/bin/bash", "-c", script}, environment());
+  }
+  size_t rounds() const { return read_file(path("rounds")).size(); }
+
+  /// Waits until whatever the load did when this was called is done, and as much again.
+  bool load_goes_on() const {
+    return eventually([this, before = rounds()] { return rounds() > before + 1; }, std::chrono::seconds(60));
+  }
+
+  /// The code of the process: those pages of its binary that are executed.
+  static std::string code_of(pid_t pid) {
+    const std::string of_process = "/proc/" + std::to_string(pid);
+    std::ifstream maps(of_process + "/maps");
+    const int memory = ::open((of_process + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
+    std::string code;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(" r-xp ") == std::string::npos || !line.ends_with("kintsugi-chunkserver")) continue;
+      const uint64_t begin = std::stoull(line, nullptr, 16);
+      const uint64_t end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+      std::string part(end - begin, '\0');
+      if (::pread(memory, part.data(), part.size(), static_cast<off_t>(begin)) == ssize_t(part.size()))
+        code += part;
+    }
+    ::close(memory);
+    return code;
+  }
+
+  /// Whether `function` is in a trace of chunkserver-1 that begins with `start`, and ends when the load has gone around.
+  bool traced(const std::string& start, const std::string& function) const {
+    const std::string file = path("trace");
+    BackgroundCommand attach(
+        command({"trace", "attach", "chunkserver-1", "--start", start, "--for", "100s", "--out", file}),
+        environment());
+    const auto records = [&] {
+      return kintsugi({"trace", "status", "chunkserver-1"}).out.starts_with("recording");
+    };
+    EXPECT_TRUE(eventually(records, std::chrono::seconds(60)));
+    EXPECT_TRUE(load_goes_on());
+    EXPECT_EQ(kintsugi({"trace", "detach", "chunkserver-1"}).exit_code, 0);
+    EXPECT_EQ(attach.exit_code(), 0);
+    const Outcome show = kintsugi({"trace", "show", file});
+    EXPECT_EQ(show.exit_code, 0) << show.err;
+    return show.out.find(function) != std::string::npos;
+  }
+
+  std::string large_, small_;
+};
+
+TEST_F(Tracing, OfAChunkserverUnderLoadChangesNoAnswerAndLeavesNoTraceInItsCode) {
+  const pid_t pid = pid_of("chunkserver-1");
+  const std::string before = code_of(pid);
+  ASSERT_FALSE(before.empty());
+  const BackgroundCommand work = load();
+  ASSERT_TRUE(load_goes_on());
+  EXPECT_TRUE(traced("all", "chunkserver::ChunkService::write_chunk.resume"));
+  EXPECT_TRUE(traced("method:ReadChunk", "chunkserver::ChunkService::read_chunk.resume"));
+  EXPECT_TRUE(traced("ChunkService::write_chunk", "chunkserver::ChunkService::write_chunk.resume"));
+  const char* const wanted = std::getenv("KINTSUGI_TRACE_ROUNDS");
+  const int more = wanted != nullptr ? std::atoi(wanted) : 5;
+  for (int round = 0; round < more && !HasFailure(); ++round)
+    EXPECT_EQ(kintsugi({"trace", "attach", "chunkserver-1", "--for", "20ms"}).exit_code, 0);
+  EXPECT_TRUE(load_goes_on());
+  EXPECT_EQ(read_file(path("wrong")), "") << read_file(path("errors"));
+  EXPECT_EQ(pid_of("chunkserver-1"), pid);
+  EXPECT_TRUE(code_of(pid) == before);
+  EXPECT_TRUE(healthy());
+}
+
+TEST_F(Tracing, SaysWhyNothingIsRecorded) {
+  const Outcome foreign = kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:Stat"});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("does not serve \"Stat\"; it serves "));
+  EXPECT_THAT(foreign.err, HasSubstr("ReadChunk"));
+  const Outcome idle =
+      kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:VerifyChunks", "--for", "100ms"});
+  EXPECT_EQ(idle.exit_code, 0) << idle.err;
+  EXPECT_THAT(idle.out, HasSubstr("Nothing was recorded: method:VerifyChunks was not called meanwhile."));
+}
+
+}  // namespace
+}  // namespace kintsugi::processes

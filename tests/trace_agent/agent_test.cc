@@ -1,0 +1,161 @@
+// The agent of a process, asked as an operator asks it.
+#include "tracing/agent/agent.h"
+
+#include <thread>
+
+#include "common/proto/trace.pb.h"
+#include "common/runtime/production/production_runtime.h"
+#include "tests/common/runtime_virtual_loop.h"
+#include "tests/trace_agent/rig.h"
+#include "tracing/agent/trace_service.h"
+
+namespace kintsugi::tracing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct AgentOfAProcess : Traced {
+  ~AgentOfAProcess() override {
+    (void)agent.detach();
+    (void)wait_for(Phase::kEnded);
+  }
+  Status attach(const std::string& start, Duration limit = std::chrono::seconds(60)) {
+    return agent.attach({.session = {directory_.path(), start, Mode::kLinear, 4 << 20}, .limit = limit});
+  }
+  AgentStatus wait_for(Phase phase) {
+    for (int i = 0; i < 1000; ++i) {
+      const AgentStatus now = agent.status();
+      if (now.phase == phase || now.phase == Phase::kFailed || now.phase == Phase::kIdle) return now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ADD_FAILURE() << "the agent did not get there";
+    return agent.status();
+  }
+  Agent& agent = Agent::of_process();
+};
+
+TEST_F(AgentOfAProcess, RecordsFromTheStartFunctionUntilItIsDetached) {
+  KINTSUGI_ASSERT_OK(attach("outer"));
+  EXPECT_EQ(wait_for(Phase::kWaiting).phase, Phase::kWaiting);
+  subject::outer();
+  const AgentStatus recording = wait_for(Phase::kRecording);
+  EXPECT_GT(recording.left, Duration{});
+  EXPECT_GE(recording.met, 3);
+  EXPECT_LE(recording.met, recording.patched);
+  KINTSUGI_EXPECT_OK(agent.detach());
+  const AgentStatus ended = wait_for(Phase::kEnded);
+  const auto trace = read_trace(ended.path);
+  ASSERT_TRUE(trace) << trace.error().message();
+  EXPECT_EQ(trace->threads.at(0).records.size(), 11);
+}
+
+TEST_F(AgentOfAProcess, GivesTheCodeBackWhenNobodyDetachesIt) {
+  const std::string before = code();
+  KINTSUGI_ASSERT_OK(attach("all", std::chrono::milliseconds(200)));
+  EXPECT_EQ(wait_for(Phase::kEnded).phase, Phase::kEnded);
+  EXPECT_EQ(code(), before);
+  EXPECT_EQ(read_trace(agent.status().path)->end, End::kDeadline);
+}
+
+TEST_F(AgentOfAProcess, EndsWhenTheMemoryIsFull) {
+  KINTSUGI_ASSERT_OK(attach("all"));
+  (void)wait_for(Phase::kRecording);
+  subject::call_empty(1'000'000);
+  EXPECT_EQ(wait_for(Phase::kEnded).phase, Phase::kEnded);
+  EXPECT_EQ(read_trace(agent.status().path)->end, End::kFull);
+}
+
+TEST_F(AgentOfAProcess, IsAttachedOnceAtATime) {
+  KINTSUGI_ASSERT_OK(attach("outer"));
+  const Status second = attach("all");
+  EXPECT_EQ(second.code(), Code::kAlreadyExists);
+  EXPECT_THAT(second.message(), HasSubstr("s more"));
+  EXPECT_EQ(agent.read(0, 100).error().code(), Code::kConflict);
+}
+
+TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
+  EXPECT_EQ(agent.detach().code(), Code::kNotFound);
+  EXPECT_EQ(attach("").code(), Code::kInvalidArgument);
+  EXPECT_EQ(attach("all", Duration{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(attach("all", std::chrono::hours(25)).code(), Code::kInvalidArgument);
+  KINTSUGI_ASSERT_OK(attach("no_such_function"));
+  const AgentStatus failed = wait_for(Phase::kFailed);
+  EXPECT_EQ(failed.failure.code(), Code::kNotFound);
+}
+
+struct TraceCalls : AgentOfAProcess {
+  TraceCalls() {
+    server.handle(rpc::Method::kStat,
+                  [](Context, const proto::TraceRequest&, proto::TraceResponse&) -> asio::awaitable<Status> {
+                    co_return Status{};
+                  });
+  }
+  Status call(const proto::TraceRequest& request) {
+    Status status;
+    answer.Clear();
+    loop.run([](TraceService& service, const proto::TraceRequest& wanted, proto::TraceResponse& into,
+                Status& result) -> asio::awaitable<void> {
+      result = co_await service(Context(), wanted, into);
+    }(service, request, answer, status));
+    return status;
+  }
+  runtime::testing::VirtualLoop loop;
+  runtime::ProductionRuntime production;
+  rpc::Server server{production.runtime(), rpc::Secret(), nullptr};
+  TraceService service{server};
+  proto::TraceResponse answer;
+};
+
+TEST_F(TraceCalls, BringTheTraceInPieces) {
+  proto::TraceRequest request;
+  request.set_action(proto::TraceRequest::ATTACH);
+  request.set_start("all");
+  request.set_bytes(4 << 20);
+  request.set_limit_ms(60'000);
+  KINTSUGI_ASSERT_OK(call(request));
+  (void)wait_for(Phase::kRecording);
+  subject::call_empty(50'000);
+  request.Clear();
+  request.set_action(proto::TraceRequest::DETACH);
+  KINTSUGI_ASSERT_OK(call(request));
+  (void)wait_for(Phase::kEnded);
+  std::string whole;
+  request.set_action(proto::TraceRequest::READ);
+  do {
+    request.set_offset(whole.size());
+    KINTSUGI_ASSERT_OK(call(request));
+    whole += answer.data();
+  } while (!answer.data().empty());
+  EXPECT_GT(whole.size(), TraceService::kMostBytes);
+  const auto trace = parse_trace(std::as_bytes(std::span(whole)));
+  ASSERT_TRUE(trace) << trace.error().message();
+  EXPECT_EQ(trace->threads.at(0).records.size(), 100'002);
+  std::filesystem::remove(answer.path());
+}
+
+TEST_F(TraceCalls, SayWhichMethodsTheDaemonServes) {
+  proto::TraceRequest request;
+  request.set_action(proto::TraceRequest::ATTACH);
+  request.set_start("method:ReadChunk");
+  const Status unknown = call(request);
+  EXPECT_EQ(unknown.code(), Code::kNotFound);
+  EXPECT_EQ(unknown.message(), "this daemon does not serve \"ReadChunk\"; it serves ChangeFaults, Stat");
+}
+
+TEST_F(TraceCalls, RefuseWhatMakesNoSense) {
+  proto::TraceRequest request;
+  request.set_action(proto::TraceRequest::ATTACH);
+  request.set_start("all");
+  request.set_limit_ms(~uint64_t{0});
+  EXPECT_EQ(call(request).code(), Code::kInvalidArgument);
+  request.set_limit_ms(1000);
+  request.set_bytes(~uint64_t{0});
+  EXPECT_EQ(call(request).code(), Code::kInvalidArgument);
+  request.set_action(static_cast<proto::TraceRequest::Action>(17));
+  EXPECT_EQ(call(request).code(), Code::kInvalidArgument);
+  request.set_action(proto::TraceRequest::DETACH);
+  EXPECT_EQ(call(request).code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace kintsugi::tracing

@@ -1,0 +1,321 @@
+// Compiled by itself, without sleds and with general registers only (CMakeLists.txt). A test looks at what it calls: nothing.
+#include "tracing/agent/payload.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "tracing/agent/patching.h"
+#include "tracing/agent/system_call.h"
+
+namespace kintsugi::tracing {
+
+Shared<Recording*> current_recording{nullptr};
+
+namespace {
+
+/// A thread that records. Its own but for `inside`, which whoever ends a recording looks at, and `tid`, by which room is made again.
+struct alignas(64) ThreadState {
+  Record* next = nullptr;
+  Record* end = nullptr;
+  Block* block = nullptr;
+  ThreadEntry* entry = nullptr;
+  uint64_t last_return = 0;   ///< where the last outermost function returned to
+  uint32_t oldest_block = 0;  ///< index + 1
+  uint32_t blocks = 0, sequence = 0;
+  uint32_t recording = 0;  ///< the number of the one that all of this belongs to
+  Shared<uint32_t> tid{0};
+  Shared<bool> claimed{false};
+  Shared<bool> inside{false};
+};
+
+// One more than a recording takes, so that threads that ended do not keep others out for long.
+constexpr uint32_t kMostStates = 2 * kMostThreads;
+constinit ThreadState states[kMostStates];
+/// In the place of the own state of a thread that is left out: it is always in the payload.
+constinit ThreadState left_out = {.inside = Shared<bool>(true)};
+constinit Shared<uint64_t> lost_without_state{0};
+constinit thread_local ThreadState* mine = nullptr;
+
+uint64_t ticks() {
+  uint32_t low, high;
+  asm volatile("rdtsc" : "=a"(low), "=d"(high));
+  return uint64_t{high} << 32 | low;
+}
+
+// The name of the thread is asked by a system call, for its library takes locks.
+void read_name(ThreadEntry& entry) {
+  system_call(SYS_prctl, PR_GET_NAME, reinterpret_cast<long>(entry.name));
+}
+
+// ---- growing
+
+void patch_taken(Recording& recording) {
+  if (recording.taken_patched) return;
+  recording.taken_patched = true;
+  patch_functions(recording, recording.taken, recording.taken_count);
+}
+
+void change_code(Recording& recording, uint32_t function) {
+  if (!recording.writable && !make_writable(recording, true)) {
+    recording.growth_refused.add(1);
+    return;
+  }
+  patch_functions(recording, &function, 1);
+  const uint32_t begin = recording.call_begin[function - 1];
+  patch_functions(recording, recording.callees + begin, recording.call_begin[function] - begin);
+  if (recording.indirect[function - 1] != 0) patch_taken(recording);
+  recording.grown_at.store(ticks());
+}
+
+/// The function was met for the first time: what it reaches is patched before it goes on.
+[[gnu::noinline, clang::preserve_most]] void grow(Recording& recording, uint32_t function) {
+  if (recording.met[function - 1].exchange(1) != 0) return;
+  recording.met_count.add(1);
+  while (recording.growing.exchange(true))
+    system_call(SYS_sched_yield);
+  if (!recording.closed.load_relaxed()) change_code(recording, function);
+  recording.growing.store(false);
+}
+
+/// The function that an address lies in; 0: none of ours.
+uint32_t function_at(const Recording& recording, uint64_t address) {
+  uint32_t low = 0, high = recording.start_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (recording.starts[middle].address <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low > 0 && address < recording.starts[low - 1].end ? recording.starts[low - 1].function : 0;
+}
+
+/// The caller was on the stack before it was traced. It is traced from now on (return-point walk-out, section 3.1.1 of the thesis).
+[[gnu::noinline, clang::preserve_most]] void walk_out(Recording& recording, ThreadState& me,
+                                                      uint64_t address) {
+  me.last_return = address;
+  const uint32_t caller = function_at(recording, address);
+  if (caller != 0 && recording.met[caller - 1].load_relaxed() == 0) grow(recording, caller);
+}
+
+// ---- recording
+
+ThreadState* claim() {
+  const auto tid = static_cast<uint32_t>(system_call(SYS_gettid));
+  for (ThreadState& state : states) {
+    if (state.tid.load_relaxed() != 0) continue;
+    if (state.claimed.exchange(true)) continue;
+    state.tid.store(tid);
+    return mine = &state;
+  }
+  return nullptr;
+}
+
+/// A thread begins to take part in a recording.
+[[gnu::noinline, clang::preserve_most]] void join(Recording& recording, ThreadState& me) {
+  me.recording = recording.number;
+  me.entry = nullptr;
+  me.block = nullptr;
+  me.next = me.end = nullptr;
+  me.oldest_block = me.blocks = me.sequence = 0;
+  me.last_return = 0;
+  const uint32_t number = recording.threads_taken.add(1);
+  if (number >= kMostThreads) return;
+  me.entry = &recording.threads[number];
+  me.entry->tid = me.tid.load_relaxed();
+  read_name(*me.entry);
+}
+
+uint32_t take_block(Recording& recording, ThreadState& me) {
+  // In a recording that goes on for ever, busy threads leave room to those that come later.
+  const uint32_t most =
+      recording.circular && me.blocks >= 2 ? recording.block_count / 4 * 3 : recording.block_count;
+  if (value_of(recording.header->blocks_taken) < most) {
+    const uint32_t number = add_to(recording.header->blocks_taken, 1u);
+    if (number < recording.block_count) return number + 1;
+  }
+  if (!recording.circular || me.blocks < 2) return 0;
+  const uint32_t oldest = me.oldest_block;
+  me.oldest_block = recording.blocks[oldest - 1].header.next;
+  --me.blocks;
+  return oldest;
+}
+
+/// Gives the thread room for records. False: there is none.
+[[gnu::noinline, clang::preserve_most]] bool make_room(Recording& recording, ThreadState& me) {
+  if (me.entry == nullptr) {
+    add_to(recording.header->lost, uint64_t{1});
+    return false;
+  }
+  const uint32_t taken = take_block(recording, me);
+  if (taken == 0) {
+    ++me.entry->lost;
+    return false;
+  }
+  Block& block = recording.blocks[taken - 1];
+  // Who reads meanwhile finds no record of it under its new number that is an old one.
+  publish(block.header.count, 0u);
+  block.header.sequence = me.sequence++;
+  block.header.thread = static_cast<uint32_t>(me.entry - recording.threads) + 1;
+  if (me.block != nullptr) me.block->header.next = taken;
+  if (me.blocks == 0) me.oldest_block = taken;
+  ++me.blocks;
+  me.block = &block;
+  me.next = block.records;
+  me.end = block.records + kRecordsOfABlock;
+  me.entry->newest_block = taken;
+  return true;
+}
+
+inline void write_record(Recording& recording, ThreadState& me, Kind kind, uint32_t function, uint8_t flags) {
+  if (me.next == me.end) [[unlikely]] {
+    if (!make_room(recording, me)) return;
+  }
+  Record& record = *me.next++;
+  record.ticks = ticks();
+  record.function = function;
+  record.kind = kind;
+  record.flags = flags;
+  record.extra = 0;
+  // A killed process leaves only whole records behind.
+  publish(me.block->header.count, me.block->header.count + 1);
+}
+
+/// While one lives its thread is in the payload. An event that comes meanwhile, of a signal handler or of what the payload itself
+/// does, is not recorded.
+class Inside {
+ public:
+  inline Inside() {
+    me = mine;
+    if (me == nullptr) [[unlikely]] {
+      me = claim_here();
+      if (me == nullptr) return;
+    }
+    if (me->inside.load_relaxed()) {
+      me = nullptr;
+      return;
+    }
+    me->inside.store(true);
+    // Who ends a recording sets it to null, has all threads pass a barrier, and then looks at `inside`.
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    recording = current_recording.load();
+    if (recording != nullptr && me->recording != recording->number) [[unlikely]]
+      join(*recording, *me);
+  }
+  inline ~Inside() {
+    if (me == nullptr) return;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    me->inside.store(false);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  bool records() const { return me != nullptr && recording != nullptr && !recording->empty; }
+
+  ThreadState* me = nullptr;
+  Recording* recording = nullptr;
+
+ private:
+  [[gnu::noinline, clang::preserve_most]] static ThreadState* claim_here() {
+    if (current_recording.load() == nullptr) return nullptr;
+    ThreadState* const claimed = claim();
+    if (claimed == nullptr) lost_without_state.add(1);
+    return claimed;
+  }
+};
+
+/// Frames that were left without passing a sled: an exception went through them.
+inline void unwind(Recording& recording, ThreadState& me, uint64_t below) {
+  ThreadEntry& entry = *me.entry;
+  while (entry.depth > 0 && entry.stack[entry.depth - 1].stack_pointer < below) {
+    --entry.depth;
+    write_record(recording, me, Kind::kExit, entry.stack[entry.depth].function, kUnwound);
+  }
+}
+
+}  // namespace
+
+/// `stack_pointer`: where the return address lies. The frame that calls lies above it, so all that lies at or below it has ended.
+extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint32_t function,
+                                                                           uint64_t stack_pointer) {
+  Inside inside;
+  if (!inside.records()) return;
+  Recording& recording = *inside.recording;
+  ThreadState& me = *inside.me;
+  if (me.entry == nullptr) [[unlikely]] {
+    make_room(recording, me);  // counts what is lost
+    return;
+  }
+  if (recording.met[function - 1].load_relaxed() == 0) [[unlikely]] {
+    grow(recording, function);
+    if (!recording.started.exchange(true)) write_record(recording, me, Kind::kStart, function, 0);
+  }
+  unwind(recording, me, stack_pointer + 1);
+  write_record(recording, me, Kind::kEntry, function, 0);
+  ThreadEntry& entry = *me.entry;
+  if (entry.depth < kMostDepth) {
+    entry.stack[entry.depth].stack_pointer = stack_pointer;
+    entry.stack[entry.depth].function = function;
+    ++entry.depth;
+  }
+}
+
+extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t function,
+                                                                        uint64_t stack_pointer,
+                                                                        uint32_t flags) {
+  Inside inside;
+  if (!inside.records()) return;
+  Recording& recording = *inside.recording;
+  ThreadState& me = *inside.me;
+  if (me.entry == nullptr) [[unlikely]] {
+    make_room(recording, me);
+    return;
+  }
+  unwind(recording, me, stack_pointer);
+  ThreadEntry& entry = *me.entry;
+  if (entry.depth > 0 && entry.stack[entry.depth - 1].stack_pointer == stack_pointer) {
+    --entry.depth;
+  } else {
+    flags |= kNoEntry;
+  }
+  write_record(recording, me, Kind::kExit, function, static_cast<uint8_t>(flags));
+  const uint64_t returns_to = *reinterpret_cast<const uint64_t*>(stack_pointer);
+  if (entry.depth == 0 && returns_to != me.last_return) [[unlikely]]
+    walk_out(recording, me, returns_to);
+}
+
+uint64_t lost_by_unknown_threads() {
+  return lost_without_state.load_relaxed();
+}
+
+bool wait_until_idle() {
+  constexpr uint32_t kMostLooks = 1'000'000;
+  synchronise_code();
+  for (const ThreadState& state : states)
+    for (uint32_t looks = 0; state.inside.load(); ++looks) {
+      if (looks == kMostLooks) return false;
+      system_call(SYS_sched_yield);
+    }
+  return true;
+}
+
+LeftOut::LeftOut() : before_(mine) {
+  mine = &left_out;
+}
+
+LeftOut::~LeftOut() {
+  mine = static_cast<ThreadState*>(before_);
+}
+
+void forget_threads(bool (*lives)(uint32_t tid)) {
+  for (ThreadState& state : states) {
+    const uint32_t tid = state.tid.load_relaxed();
+    if (tid == 0 || lives(tid)) continue;
+    state.inside.store(false);
+    state.tid.store(0);
+    state.claimed.store(false);
+  }
+}
+
+}  // namespace kintsugi::tracing
