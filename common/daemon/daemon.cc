@@ -148,7 +148,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
                   "Lines missing in the log file because its disk was too slow", {},
                   [] { return static_cast<double>(log::dropped_lines()); });
   add_loop_metrics(production, metrics);
-  http::HttpServer http(production.io().get_executor());
+  http::HttpServer http(production.runtime());
   // Whoever reads samples over time wants to know whether they are those of one process.
   http.handle("/debug/sample/names", [&metrics](std::string_view) {
     return http::Response{.body = fmt::format("# pid {}\n", ::getpid()) + metrics.sample_names()};
