@@ -345,7 +345,7 @@ std::vector<Command> cluster_commands() {
   const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
   return {
       {.name = "cluster",
-       .help = "A cluster on this machine: start, stop, status; on several: init",
+       .help = "A cluster on this machine: start, stop, status; on several: init, check",
        .commands = {
            {.name = "start",
             .help = "Make a cluster, or start what is not running of it",
@@ -383,7 +383,8 @@ std::vector<Command> cluster_commands() {
             .options = {directory},
             .prints_json = true,
             .run = on_directory(a, status)},
-           init_command()}}};
+           init_command(),
+           check_command()}}};
 }
 
 }  // namespace kintsugi::cli
