@@ -250,8 +250,18 @@ void check_disks(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
     check_disk(disk, devices, about);
   const std::string data = daemon.settings.text("data_dir");
   const std::string parent = fs::path(data).parent_path();
-  if (!data.empty() && !fs::exists(data) && ::access(parent.c_str(), W_OK) != 0)
-    about.bad(fmt::format("data_dir {}: {} is not there or cannot be written", data, parent));
+  if (data.empty()) return;
+  std::error_code ignored;
+  if (fs::exists(data, ignored)) {
+    if (::access(data.c_str(), R_OK | W_OK | X_OK) != 0)
+      return about.bad(fmt::format("data_dir {} cannot be written by this user", data));
+    return about.good(fmt::format("data_dir {}", data));
+  }
+  if (!fs::exists(parent, ignored))
+    return about.bad(fmt::format("data_dir {}: {} is not there", data, parent));
+  if (::access(parent.c_str(), W_OK) != 0)
+    about.warn(
+        fmt::format("data_dir {} is not there, and this user cannot make it: the systemd unit does", data));
 }
 
 void check_metaserver(const CheckedDaemon& daemon, std::vector<Finding>& findings) {

@@ -26,6 +26,9 @@ constexpr auto kValidBefore = std::chrono::hours(1);
 struct Arguments {
   std::string hosts, out;
   bool add = false, renew = false;
+  std::string revoke;  ///< a host; empty: none is revoked
+
+  bool makes_cluster() const { return !add && !renew && revoke.empty(); }
 };
 
 /// The directory of a cluster's keys: what all hosts share, and a directory for each host.
@@ -46,16 +49,20 @@ class KeyDirectory {
   Status add(const HostsFile& hosts, const HostDescription& host) const;
   /// A new certificate with a new key.
   Status renew(const HostDescription& host) const;
+  /// Has all others refuse the certificate of this host, and removes its files.
+  Status revoke(const std::string& host);
   void remove() const { fs::remove_all(path_); }
 
  private:
   std::string of(std::string_view host) const { return fmt::format("{}/hosts/{}", path_, host); }
   Result<std::vector<HostFile>> new_keys(const HostDescription& host) const;
   static Status write(const std::string& directory, const std::vector<HostFile>& files);
+  /// Reads what hosts are to believe: the authority, and what it has revoked.
+  Status read_belief();
 
   const std::string path_;
   std::optional<runtime::CertificateAuthority> authority_;
-  std::string secret_;
+  std::string secret_, belief_;
 };
 
 WallTime now() {
@@ -92,7 +99,38 @@ Status KeyDirectory::open() {
   auto loaded = runtime::CertificateAuthority::load(own);
   if (!loaded) return loaded.error().with_context(path_);
   authority_.emplace(std::move(*loaded));
-  return make_private(path_ + "/hosts");
+  KINTSUGI_TRY(make_private(path_ + "/hosts"));
+  return read_belief();
+}
+
+Status KeyDirectory::read_belief() {
+  belief_ = authority_->own().certificate;
+  std::vector<std::string> revoked;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(path_ + "/revoked", none)) {
+    KINTSUGI_ASSIGN(std::string certificate, read_file(entry.path()));
+    revoked.push_back(std::move(certificate));
+  }
+  if (revoked.empty()) return {};
+  KINTSUGI_ASSIGN(const std::string list, authority_->revoke(revoked, now() - kValidBefore));
+  belief_ += list;
+  return {};
+}
+
+Status KeyDirectory::revoke(const std::string& host) {
+  std::error_code error;
+  if (host.find('/') != host.npos || !fs::exists(of(host), error))
+    return {Code::kNotFound, fmt::format("{} has no files of a host {}", path_, host)};
+  KINTSUGI_TRY(make_private(path_ + "/revoked"));
+  KINTSUGI_ASSIGN(const std::string certificate, read_file(fmt::format("{}/{}", of(host), kHostCertificate)));
+  // A host may be revoked several times, with a certificate of its own each time.
+  const std::string kept = fmt::format("{}/revoked/{}-{}.crt", path_, host, now().time_since_epoch().count());
+  KINTSUGI_TRY(write_file(kept, certificate));
+  fs::remove_all(of(host), error);
+  KINTSUGI_TRY(read_belief());
+  for (const auto& other : fs::directory_iterator(path_ + "/hosts", error))
+    KINTSUGI_TRY(write_file(other.path().string() + "/" + std::string(kHostAuthority), belief_));
+  return error ? status_from_errno(error.value(), path_) : Status{};
 }
 
 Result<std::vector<HostFile>> KeyDirectory::new_keys(const HostDescription& host) const {
@@ -100,7 +138,7 @@ Result<std::vector<HostFile>> KeyDirectory::new_keys(const HostDescription& host
                                                                          .hosts = certified_hosts(host),
                                                                          .valid_from = now() - kValidBefore,
                                                                          .valid_until = now() + kHostLasts}));
-  return keys_of_host(issued, authority_->own().certificate);
+  return keys_of_host(issued, belief_);
 }
 
 Status KeyDirectory::write(const std::string& directory, const std::vector<HostFile>& files) {
@@ -138,10 +176,23 @@ std::vector<const HostDescription*> chosen(const HostsFile& hosts, const KeyDire
 
 Status write_hosts(const HostsFile& hosts, KeyDirectory& keys, const Arguments& arguments,
                    std::vector<const HostDescription*>& made) {
-  KINTSUGI_TRY(arguments.add || arguments.renew ? keys.open() : keys.make(hosts.cluster));
+  KINTSUGI_TRY(arguments.makes_cluster() ? keys.make(hosts.cluster) : keys.open());
   made = chosen(hosts, keys, arguments.renew);
   for (const HostDescription* host : made)
     KINTSUGI_TRY(arguments.renew ? keys.renew(*host) : keys.add(hosts, *host));
+  return {};
+}
+
+Status revoke(Session& session, KeyDirectory& keys, const Arguments& arguments) {
+  KINTSUGI_TRY(keys.open());
+  KINTSUGI_TRY(keys.revoke(arguments.revoke));
+  if (session.json)
+    print_json({{"out", arguments.out}, {"revoked", arguments.revoke}});
+  else
+    fmt::print(
+        "{} is revoked: copy {}/hosts/NAME/{} to {} of each host; it counts for new connections within "
+        "seconds.\n",
+        arguments.revoke, arguments.out, kHostAuthority, kHostDirectory);
   return {};
 }
 
@@ -154,7 +205,7 @@ void report(const Session& session, const Arguments& arguments, const HostsFile&
     return print_json({{"out", arguments.out}, {"policy", hosts.policy}, {"hosts", std::move(names)}});
   }
   if (made.empty()) return fmt::print("Nothing to do: {} has the files of all hosts.\n", arguments.out);
-  if (!arguments.add && !arguments.renew)
+  if (arguments.makes_cluster())
     fmt::print(
         "{0} has the cluster's authority and secret now. Keep a copy of it: authority.key signs new hosts, "
         "and "
@@ -177,7 +228,8 @@ Status init(Session& session, const Arguments& arguments) {
     KINTSUGI_ASSIGN(hosts.policy, fitting_policy(hosts.count(HostRole::kChunkserver)));
   }
   KeyDirectory keys(arguments.out);
-  const bool fresh = !arguments.add && !arguments.renew;
+  if (!arguments.revoke.empty()) return revoke(session, keys, arguments);
+  const bool fresh = arguments.makes_cluster();
   if (fresh && !keys.is_new())
     return {
         Code::kAlreadyExists,
@@ -207,7 +259,9 @@ Command init_command() {
                   {.names = "--renew",
                    .target = &a->renew,
                    .help = "Make new certificates for the hosts that have some",
-                   .excludes = "--add"}},
+                   .excludes = "--add"},
+                  {"--revoke", &a->revoke,
+                   "Have all others refuse this host's certificate, and forget the host"}},
       .prints_json = true,
       .run = [a](Session& session) { return init(session, *a); }};
 }

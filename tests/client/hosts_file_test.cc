@@ -186,6 +186,20 @@ TEST_F(ClusterInit, RenewsCertificatesAndNothingElse) {
   EXPECT_THAT(read_file(file("store-1", "chunkserver-1.toml")).value(), HasSubstr("# changed by its owner"));
 }
 
+TEST_F(ClusterInit, RevokesAHostForAllOthersAlsoForThoseThatAreAddedLater) {
+  ASSERT_EQ(init().code, 0);
+  const Outcome revoked = init({"--revoke", "desk-1"});
+  ASSERT_EQ(revoked.code, 0) << revoked.error;
+  EXPECT_FALSE(fs::exists(file("desk-1", "")));
+  EXPECT_THAT(read_file(file("store-1", "tls/authority.crt")).value(), HasSubstr("BEGIN X509 CRL"));
+  EXPECT_TRUE(identity("store-1"));
+  ASSERT_EQ(init({"--add"}).code, 0);
+  EXPECT_TRUE(identity("desk-1")) << "its new certificate is another one";
+  EXPECT_THAT(read_file(file("desk-1", "tls/authority.crt")).value(), HasSubstr("BEGIN X509 CRL"));
+  EXPECT_EQ(init({"--revoke", "nobody"}).code, 1);
+  EXPECT_EQ(init({"--revoke", "../hosts/desk-1"}).code, 1);
+}
+
 TEST_F(ClusterInit, LeavesNothingBehindWhenItFails) {
   describe(std::string(kThreeHosts) + "[hosts." + std::string(64, 'x') + "]\naddress = \"10.0.0.13\"\n");
   ASSERT_EQ(init().code, 0) << "a name may have 64 bytes";

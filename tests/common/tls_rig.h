@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ class CertificateFolder {
   /// One that nobody else signed.
   TlsFiles self_made(const std::string& name) {
     return write_pair(name, CertificateAuthority::make(name, now_ - kDay, now_ + kDay)->own());
+  }
+  /// From now on who reads the file of the authority refuses this certificate.
+  void revoke(const TlsFiles& files) {
+    std::stringstream certificate;
+    certificate << std::ifstream(files.certificate).rdbuf();
+    write(path_ + "/authority.crt",
+          authority_.own().certificate + *authority_.revoke({certificate.str()}, now_ - kDay), 0644);
   }
   /// The simulator's time, or what was given.
   WallTime now() const { return now_; }

@@ -78,6 +78,21 @@ TEST(Tls, AClientWhoseCertificateIsNotAcceptedIsToldWhyAndTheServerSaysItToo) {
       "the certificate of \"user\" is of another authority than this cluster's");
 }
 
+TEST(Tls, ARevokedCertificateIsRefusedAndTheOthersAreNot) {
+  CertificateFolder folder("cluster");
+  const TlsFiles server = folder.issue("store-1", {kServer}), stolen = folder.issue("stolen", {}),
+                 user = folder.issue("user", {});
+  // Whoever stole it does not look at the list.
+  TlsFiles unaware = stolen;
+  unaware.authority = stolen.certificate + ".authority";
+  std::filesystem::copy_file(stolen.authority, unaware.authority);
+  folder.revoke(stolen);
+  expect_refused(call_between(server, unaware),
+                 "the peer refuses the certificate of \"stolen\" that this host shows: it is revoked",
+                 "the certificate of \"stolen\" is revoked");
+  KINTSUGI_EXPECT_OK(call_between(server, user).client);
+}
+
 TEST(Tls, AServerThatIsNotWhatWasDialledIsRefused) {
   CertificateFolder folder("cluster");
   const TlsFiles client = folder.issue("user", {});

@@ -163,4 +163,31 @@ Result<CertifiedKey> CertificateAuthority::issue(const CertificateWish& wish) co
   return as_pem(made.get(), key.get());
 }
 
+Result<std::string> CertificateAuthority::revoke(const std::vector<std::string>& certificates,
+                                                 WallTime now) const {
+  const std::unique_ptr<X509_CRL, Freed<&X509_CRL_free>> list(X509_CRL_new());
+  const std::unique_ptr<ASN1_TIME, Freed<&ASN1_STRING_free>> since(ASN1_TIME_set(nullptr, seconds_of(now)));
+  KINTSUGI_ASSERT(list != nullptr && since != nullptr);
+  X509_CRL_set_version(list.get(), X509_CRL_VERSION_2);
+  X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(certificate_));
+  // It names no time of the next one: a list that nobody renews would shut everybody out.
+  X509_CRL_set1_lastUpdate(list.get(), since.get());
+  for (const std::string& text : certificates) {
+    const OwnedBio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+    const OwnedCertificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    ERR_clear_error();
+    if (!certificate) return unfit("what is to be revoked is no certificate as PEM");
+    X509_REVOKED* entry = X509_REVOKED_new();
+    KINTSUGI_ASSERT(entry != nullptr);
+    X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(certificate.get()));
+    X509_REVOKED_set_revocationDate(entry, since.get());
+    KINTSUGI_ASSERT(X509_CRL_add0_revoked(list.get(), entry) == 1);
+  }
+  X509_CRL_sort(list.get());
+  KINTSUGI_ASSERT(X509_CRL_sign(list.get(), key_, EVP_sha256()) > 0);
+  const OwnedBio text(BIO_new(BIO_s_mem()));
+  KINTSUGI_ASSERT(PEM_write_bio_X509_CRL(text.get(), list.get()) == 1);
+  return text_in(text.get());
+}
+
 }  // namespace kintsugi::runtime

@@ -40,6 +40,9 @@ class CertificateAuthority {
   /// A new key, and the certificate for it. A certificate without hosts serves only who dials. kInvalidArgument: a name
   /// or a host that no certificate can hold.
   Result<CertifiedKey> issue(const CertificateWish& wish) const;
+  /// A list that revokes these certificates (PEM), as PEM, to stand in tls.authority after the authority. It replaces
+  /// all lists of the authority before.
+  Result<std::string> revoke(const std::vector<std::string>& certificates, WallTime now) const;
 
  private:
   CertificateAuthority(x509_st* certificate, evp_pkey_st* key) : certificate_(certificate), key_(key) {}
