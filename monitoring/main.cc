@@ -61,7 +61,7 @@ class Daemon final : public daemon::Daemon {
         records_(metrics.record),
         monitor_(shell.runtime, completed(options, shell), shell.secret),
         api_(monitor_),
-        recorded_(shell.runtime, monitor_, metrics),
+        recorded_(shell.runtime, monitor_, completed(metrics, shell)),
         what_if_(shell.runtime, monitor_) {
     add_pages(shell.http, shell.metrics, monitor_, api_);
     add_pages(shell.http, shell.metrics, recorded_, shell.runtime.clock);
@@ -90,6 +90,11 @@ class Daemon final : public daemon::Daemon {
     options.foresight = &foresight_;
     options.http_address = shell.http_address;
     options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
+    return options;
+  }
+
+  static MetricsOptions completed(MetricsOptions options, const daemon::Shell& shell) {
+    options.tls = shell.production.tls();
     return options;
   }
 

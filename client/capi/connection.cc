@@ -22,7 +22,7 @@ Status own_thread() {
 
 Connection::Connection(ConnectionSettings settings) : settings_(std::move(settings)) {
   const SignalsBlocked blocked;
-  client_ = std::make_unique<client::BlockingClient>(settings_.client, settings_.secret);
+  client_ = std::make_unique<client::BlockingClient>(settings_.client, settings_.secret, settings_.tls);
 }
 
 Connection::~Connection() {

@@ -24,6 +24,7 @@ struct ConnectionSettings {
   client::Options client;
   client::FilesOptions files;
   rpc::Secret secret;
+  runtime::TlsPolicy tls;
   proto::Caller caller;  ///< the user in whose name all operations are done
   uint32_t umask = 022;
   size_t max_outstanding = 1024;  ///< limit for asynchronous calls

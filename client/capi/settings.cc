@@ -97,6 +97,7 @@ Result<ConnectionSettings> settings_of(const char* address, const char* secret_f
   const std::string secret = given_or_environment(secret_file, "KINTSUGI_SECRET_FILE");
   if (secret.empty()) return invalid("no file with the cluster's secret is given");
   KINTSUGI_ASSIGN(settings.secret, rpc::Secret::load(secret));
+  KINTSUGI_ASSIGN(settings.tls, runtime::tls_policy(runtime::tls_files_of_environment(), false));
   KINTSUGI_ASSIGN(settings.caller, caller_of(options));
   settings.umask = options.umask;
   settings.max_outstanding = options.max_outstanding;

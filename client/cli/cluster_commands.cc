@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/cli/commands.h"
+#include "client/cli/fitting_policy.h"
 #include "client/cli/format.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/session.h"
@@ -22,8 +23,6 @@ constexpr auto kStopPatience = std::chrono::seconds(10);
 constexpr Duration kOneAnswer = 1s;
 /// Limits of the metaserver's setting chunk_bytes.
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 256 << 20;
-/// The policy of a metaserver whose settings name none.
-constexpr std::string_view kDefaultPolicy = "rs-6-3-1024k";
 
 struct Arguments {
   std::string directory = "cluster";
@@ -50,25 +49,6 @@ Status check_arguments(const Arguments& arguments) {
   const uint64_t chunk = arguments.options.chunk_bytes;
   if (chunk == 0 || (chunk >= kLeastChunk && chunk <= kMostChunk)) return {};
   return {Code::kInvalidArgument, "--chunk-size: must be between 1MiB and 256MiB"};
-}
-
-/// The policies that a new cluster takes when nobody chose one: the first that the chunkservers suffice for.
-constexpr std::string_view kFittingPolicies[] = {kDefaultPolicy, "rs-4-2-1024k", "rs-3-2-1024k",
-                                                 "rs-2-1-1024k", "replication-2-1024k"};
-
-uint32_t servers_for(std::string_view policy) {
-  const auto parsed = erasure::Policy::parse(policy);
-  return parsed ? parsed->chunks() : 0;
-}
-
-/// The policy for so many chunkservers; empty: the metaserver's default is one. kInvalidArgument when there is none.
-Result<std::string> fitting_policy(uint32_t chunkservers) {
-  for (const std::string_view policy : kFittingPolicies)
-    if (servers_for(policy) <= chunkservers) return policy == kDefaultPolicy ? "" : std::string(policy);
-  return Status{
-      Code::kInvalidArgument,
-      "one chunkserver cannot keep two copies of anything: use at least 2 (3 for an erasure code, 9 for " +
-          std::string(kDefaultPolicy) + ")"};
 }
 
 /// Sentences on the default policy when it is not the usual one, or files cannot be stored with it yet; empty: all is
@@ -108,6 +88,7 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
     wanted.repair_managers = arguments.repair_managers.value_or(wanted.repair_managers);
     if (wanted.policy.empty()) {
       KINTSUGI_ASSIGN(wanted.policy, fitting_policy(wanted.chunkservers));
+      if (wanted.policy == kDefaultPolicy) wanted.policy.clear();
     }
     return LocalCluster::create(arguments.directory, wanted);
   }
@@ -364,7 +345,7 @@ std::vector<Command> cluster_commands() {
   const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
   return {
       {.name = "cluster",
-       .help = "A whole cluster on this machine: start, stop, status",
+       .help = "A cluster on this machine: start, stop, status; on several: init, check",
        .commands = {
            {.name = "start",
             .help = "Make a cluster, or start what is not running of it",
@@ -401,7 +382,9 @@ std::vector<Command> cluster_commands() {
             .help = "Show which daemons run; the exit code is 1 when one does not",
             .options = {directory},
             .prints_json = true,
-            .run = on_directory(a, status)}}}};
+            .run = on_directory(a, status)},
+           init_command(),
+           check_command()}}};
 }
 
 }  // namespace kintsugi::cli

@@ -7,7 +7,7 @@
 
 namespace kintsugi::cli {
 
-std::vector<Command> cluster_commands();    ///< cluster start, stop, status
+std::vector<Command> cluster_commands();    ///< cluster start, stop, status, init, check
 std::vector<Command> transfer_commands();   ///< put, get, cat
 std::vector<Command> namespace_commands();  ///< ls, stat, rm, mv, mkdir, rmdir, du, df
 std::vector<Command> policy_commands();     ///< policy list, get, set
@@ -22,6 +22,8 @@ std::vector<Command> metadata_commands();   ///< metadata status, accept; quaran
 std::vector<Command> repair_commands();     ///< repair status, history, run, what-if
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
 std::vector<Command> plan_commands();       ///< plan
+Command init_command();                     ///< cluster init
+Command check_command();                    ///< cluster check
 Command fsck_command();                     ///< fsck
 Command diagnose_command();                 ///< diagnose
 Command what_if_command();                  ///< repair what-if

@@ -31,7 +31,10 @@ constexpr const char* kFooter =
     "  KINTSUGI_META         where the metaserver is, as host:port\n"
     "  KINTSUGI_SECRET_FILE  the file with the cluster's secret, readable by its owner alone\n"
     "  KINTSUGI_MONITOR      where the monitor is, for diagnose while the metaserver does not answer\n"
-    "  (the file `env` in a local cluster's directory sets them: . cluster/env)\n"
+    "  KINTSUGI_TLS_CERTIFICATE, KINTSUGI_TLS_KEY, KINTSUGI_TLS_AUTHORITY\n"
+    "                        files that prove to other hosts who this is, as PEM\n"
+    "  (the file `env` in a local cluster's directory sets them, . cluster/env; on hosts of one . "
+    "/etc/kintsugi/env)\n"
     "\n"
     "Exit codes: 0 done, 1 failed or something is wrong, 2 wrong usage; 128 + N ended by signal N.\n"
     "Every command but cat takes --json (docs/reference/json.md).";

@@ -47,7 +47,8 @@ Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::s
   options.user = this_user();
   auto secret = rpc::Secret::load(secret_file);
   if (!secret) return secret.error();
-  return std::make_unique<client::BlockingClient>(options, *secret);
+  KINTSUGI_ASSIGN(auto tls, runtime::tls_policy(runtime::tls_files_of_environment(), false));
+  return std::make_unique<client::BlockingClient>(options, *secret, std::move(tls));
 }
 
 Result<client::BlockingClient*> Session::connect() {

@@ -17,8 +17,9 @@ namespace kintsugi::client {
 /// REQUIRES, before it is destroyed: all calls have returned.
 class BlockingClient {
  public:
-  BlockingClient(Options options, rpc::Secret secret)
-      : recorder_(runtime_.runtime().clock, runtime_.runtime().random.next(),
+  BlockingClient(Options options, rpc::Secret secret, runtime::TlsPolicy tls = {})
+      : runtime_(Duration{}, std::move(tls)),
+        recorder_(runtime_.runtime().clock, runtime_.runtime().random.next(),
                   {.ring_events = 1024, .max_paths = 256}),
         loop_(runtime_),
         observer_(

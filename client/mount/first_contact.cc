@@ -50,8 +50,13 @@ Status check_metaserver(const MountArguments& arguments, const rpc::Secret& secr
   const pid_t child = ::fork();
   if (child < 0) return status_from_errno(errno, "fork");
   if (child == 0) {
-    runtime::ProductionRuntime runtime;
-    tell(ends[1], runtime::run_on(runtime, ask(runtime, arguments, secret)));
+    const auto tls = runtime::tls_policy(arguments.tls, false);
+    if (tls) {
+      runtime::ProductionRuntime runtime({}, *tls);
+      tell(ends[1], runtime::run_on(runtime, ask(runtime, arguments, secret)));
+    } else {
+      tell(ends[1], tls.error());
+    }
     ::_exit(0);
   }
   ::close(ends[1]);

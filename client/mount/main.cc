@@ -132,7 +132,9 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
 int run_child(ChildSeat& seat, const MountArguments& arguments, const rpc::Secret& secret) {
   if (!arguments.log_file.empty()) log::set_file(arguments.log_file);
   if (seat.takes_over()) leave_terminal_to_caller(arguments);
-  runtime::ProductionRuntime runtime(kBusyPoll);
+  auto tls = runtime::tls_policy(arguments.tls, false);
+  if (!tls) return fail(tls.error());
+  runtime::ProductionRuntime runtime(kBusyPoll, std::move(*tls));
   return runtime::run_on(runtime, serve(runtime, seat, arguments, secret));
 }
 

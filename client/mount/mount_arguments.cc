@@ -35,7 +35,7 @@ constexpr std::array kRefused{
     Refused{"entry_timeout", "use cached_for"},
 };
 
-constexpr std::array kWithoutValue{"--help",       "--describe",   "--version",
+constexpr std::array kWithoutValue{"--help",       "--describe",   "--version",      "--check",
                                    "--foreground", "--keep-awake", "--no-keep-awake"};
 
 Status check_option(std::string_view name) {
@@ -109,6 +109,11 @@ void add_settings(config::Settings& settings, MountArguments& arguments, std::st
   settings.add("metaserver", &metaserver, "host:port of the metaserver (default: $KINTSUGI_META)");
   settings.add("secret_file", &arguments.secret_file,
                "the cluster's secret (default: $KINTSUGI_SECRET_FILE)");
+  settings.add("tls.certificate", &arguments.tls.certificate,
+               "certificate of this host or user, as PEM (default: $KINTSUGI_TLS_CERTIFICATE)");
+  settings.add("tls.key", &arguments.tls.key, "its key, as PEM (default: $KINTSUGI_TLS_KEY)");
+  settings.add("tls.authority", &arguments.tls.authority,
+               "certificate of the cluster's authority, as PEM (default: $KINTSUGI_TLS_AUTHORITY)");
   settings.add("foreground", &arguments.foreground, "stay in the foreground, as for systemd");
   settings.add("wait", &arguments.wait,
                "how long to wait for the metaserver before the mount fails and nothing is mounted", 1s);
@@ -189,6 +194,7 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   MountArguments arguments;
   std::string metaserver = from_environment("KINTSUGI_META");
   arguments.secret_file = from_environment("KINTSUGI_SECRET_FILE");
+  arguments.tls = runtime::tls_files_of_environment();
   // Only root may let others in without being asked; a user's mount is the user's own.
   arguments.options.allow_other = ::geteuid() == 0;
   config::Settings settings("kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS]",
@@ -201,6 +207,10 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   KINTSUGI_TRY(settings.parse(static_cast<int>(given.size()), given.data()));
   if (settings.help_wanted() || settings.description_wanted()) {
     std::printf("%s", (settings.help_wanted() ? settings.help() : settings.describe()).c_str());
+    std::exit(0);
+  }
+  if (settings.check_wanted()) {
+    std::printf("%s", settings.effective().c_str());
     std::exit(0);
   }
   KINTSUGI_TRY(set_places(words, std::move(metaserver), arguments));

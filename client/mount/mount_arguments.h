@@ -7,12 +7,14 @@
 #include "common/base/status.h"
 #include "common/config/config.h"
 #include "common/runtime/network.h"
+#include "common/runtime/tls/tls_identity.h"
 
 namespace kintsugi::mount {
 
 struct MountArguments {
   runtime::Endpoint metaserver;
   std::string secret_file;
+  runtime::TlsFiles tls;
   std::string directory;  ///< absolute path
   MountOptions options;
   bool foreground = false;
@@ -28,7 +30,7 @@ struct MountArguments {
 };
 
 /// `kintsugi-mount [METASERVER] DIRECTORY [-o OPTION,…] [--flags]`. What is not given comes from KINTSUGI_META and
-/// KINTSUGI_SECRET_FILE. `-o name=value` is `--name value`; options of mount(8) that mean nothing here are passed over.
+/// KINTSUGI_SECRET_FILE, and the files of TLS from KINTSUGI_TLS_CERTIFICATE, ..._KEY and ..._AUTHORITY. `-o name=value` is `--name value`; options of mount(8) that mean nothing here are passed over.
 /// Exits by itself after --help. kInvalidArgument with one line.
 Result<MountArguments> parse_arguments(int argc, const char* const* argv);
 

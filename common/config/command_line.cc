@@ -26,6 +26,7 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.set_version_flag("--version", name + " " + KINTSUGI_VERSION, "print the version and exit");
   // Without a group the help does not list it.
   app.add_flag("--describe", description_wanted_)->group("");
+  app.add_flag("--check", check_wanted_, "check the settings, print all of them and exit");
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];

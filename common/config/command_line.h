@@ -19,6 +19,7 @@ class Settings::CommandLine {
   Status apply();
   bool help_wanted() const { return help_wanted_; }
   bool description_wanted() const { return description_wanted_; }
+  bool check_wanted() const { return check_wanted_; }
   const std::string& config_file() const { return config_file_; }
   std::string help() const;
 
@@ -29,7 +30,7 @@ class Settings::CommandLine {
   /// Index: setting. The values given on the command line; empty when the flag was not given.
   std::vector<std::vector<std::string>> values_;
   std::string config_file_;
-  bool help_wanted_ = false, description_wanted_ = false;
+  bool help_wanted_ = false, description_wanted_ = false, check_wanted_ = false;
 };
 
 }  // namespace kintsugi::config

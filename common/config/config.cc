@@ -269,6 +269,7 @@ Status Settings::parse(int argc, const char* const* argv) {
   if (help_wanted_ || description_wanted_) return {};
   if (!line.config_file().empty()) KINTSUGI_TRY(load(line.config_file()));
   KINTSUGI_TRY(line.apply());
+  check_wanted_ = line.check_wanted();
   return check_required();
 }
 
@@ -282,8 +283,8 @@ void Settings::parse_or_exit(int argc, const char* const* argv) {
     std::fprintf(stderr, "%s: %s\n", program_.c_str(), status.message().c_str());
     std::exit(2);
   }
-  if (!help_wanted_ && !description_wanted_) return;
-  std::fputs((help_wanted_ ? help() : describe()).c_str(), stdout);
+  if (!help_wanted_ && !description_wanted_ && !check_wanted_) return;
+  std::fputs((help_wanted_ ? help() : description_wanted_ ? describe() : effective()).c_str(), stdout);
   std::exit(0);
 }
 

@@ -29,7 +29,7 @@
 namespace kintsugi::config {
 
 /// Keys are snake_case, dotted for sections, and unique (asserted). Variables are written by parse and live as long
-/// as the settings; their values when added are the defaults. Ranges are inclusive. `--config FILE` and `--help`
+/// as the settings; their values when added are the defaults. Ranges are inclusive. `--config FILE`, `--check` and `--help`
 /// are always there.
 class Settings {
  public:
@@ -82,7 +82,10 @@ class Settings {
   /// it.
   std::string describe() const;
 
-  /// For main: --help and --describe print and exit 0, an error prints "program: error" and exits 2.
+  /// True after a parse that met --check: whoever parsed prints effective(), and does nothing else.
+  bool check_wanted() const { return check_wanted_; }
+
+  /// For main: --help, --describe and --check print and exit 0, an error prints "program: error" and exits 2.
   void parse_or_exit(int argc, const char* const* argv);
 
   /// Every key with its value in effect, one line each, as TOML: for the log and debug pages.
@@ -114,7 +117,7 @@ class Settings {
 
   std::string program_, description_;
   std::vector<Setting> settings_;
-  bool help_wanted_ = false, description_wanted_ = false;
+  bool help_wanted_ = false, description_wanted_ = false, check_wanted_ = false;
 };
 
 }  // namespace kintsugi::config

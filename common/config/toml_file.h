@@ -20,8 +20,6 @@ class Settings::TomlFile {
   Status apply(std::string_view toml, const std::string& name);
 
  private:
-  /// The key that the author of `unknown` may have meant; "" when none is near.
-  std::string nearest(std::string_view unknown) const;
   std::string explain_unknown(const std::string& key) const;
   template <class Node>
   Status apply_node(const std::string& key, const Node& node);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/last_words.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/loop_metrics.h"
 #include "common/log/log.h"
 #include "common/runtime/production/activity_file.h"
@@ -133,12 +134,21 @@ void add_pages(Shell& shell, const std::string& effective, const bool& started,
     return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                           .late_body = metrics.read()};
   });
+  shell.http.handle("/debug/clock", [&clock = shell.runtime.clock](std::string_view) {
+    return http::Response{.body = fmt::format("{}\n", clock.wall_now().time_since_epoch().count())};
+  });
   shell.http.handle("/debug/settings", [&](std::string_view) { return http::Response{.body = effective}; });
 }
 
 Status run_parsed(const Settings& settings, const Make& make, int& exit_status) {
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(settings.secret_file));
-  runtime::ProductionRuntime production;
+  KINTSUGI_ASSIGN(const runtime::TlsPolicy tls, runtime::tls_policy(settings.tls, settings.require_tls));
+  if (!tls.credentials && !tls.require)
+    log::warning(
+        "tls.require is false and tls.certificate is not set: whoever is on the network reads and changes "
+        "all "
+        "that leaves this host");
+  runtime::ProductionRuntime production({}, tls);
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
   asio::signal_set hangups(production.io(), SIGHUP);
@@ -148,7 +158,8 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
                   "Lines missing in the log file because its disk was too slow", {},
                   [] { return static_cast<double>(log::dropped_lines()); });
   add_loop_metrics(production, metrics);
-  http::HttpServer http(production.io().get_executor());
+  if (tls.credentials) add_certificate_metrics(tls.credentials, production.runtime().clock, metrics);
+  http::HttpServer http(production.runtime());
   // Whoever reads samples over time wants to know whether they are those of one process.
   http.handle("/debug/sample/names", [&metrics](std::string_view) {
     return http::Response{.body = fmt::format("# pid {}\n", ::getpid()) + metrics.sample_names()};
@@ -179,6 +190,13 @@ Settings::Settings(std::string program, std::string description, std::optional<r
   add("http_listen", &this->http_listen,
       "host:port for /metrics, /healthz and /debug; port 0 picks one; empty: none");
   add("secret_file", &secret_file, "file with the cluster secret");
+  add("tls.certificate", &tls.certificate, "certificate of this host, as PEM; read again when it changes");
+  add("tls.key", &tls.key, "key of the certificate, as PEM, readable by its owner alone");
+  add("tls.authority", &tls.authority,
+      "certificate of the cluster's authority, as PEM; several while one follows another");
+  add("tls.require", &require_tls,
+      "refuse to listen without TLS at an address that other hosts reach; false only on a network that you "
+      "trust");
   add("log_file", &log_file, "appended to; empty: standard error");
   require("secret_file");
 }

@@ -37,7 +37,9 @@ class Settings : public config::Settings {
 
   std::optional<runtime::Endpoint> http_listen;  ///< none: no pages are served
   std::string secret_file;
-  std::string log_file;  ///< empty: standard error
+  runtime::TlsFiles tls;
+  bool require_tls = true;  ///< nothing listens without TLS at an address that other hosts reach
+  std::string log_file;     ///< empty: standard error
 
   /// The daemon has an activity log beside its log file, unless it is set otherwise, which tells of the regions of code
   /// with these names: runtime::ActivityLog::kMostSites at most.

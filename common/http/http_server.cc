@@ -2,44 +2,105 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/beast/core.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
 
 #include "common/http/open_connections.h"
-#include "common/http/tuple.h"
 #include "common/log/log.h"
-#include "common/runtime/production/patient_listen.h"
+#include "common/rpc/rate_limit.h"
 
 namespace kintsugi::http {
 
 namespace beast = boost::beast;
-using asio::ip::tcp;
+using Request = beast::http::request<beast::http::empty_body>;
 
 namespace {
 
 constexpr auto kRequestLimit = std::chrono::seconds(10);
-constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
+constexpr size_t kReceivedAtOnce = 4 * 1024;
+
+/// Closes the connection when an operation on it takes longer than kRequestLimit.
+class Limited {
+ public:
+  Limited(runtime::Clock& clock, runtime::Connection& connection)
+      : clock_(clock),
+        timer_(clock.call_at(clock.now() + kRequestLimit, [&connection] { connection.close(); })) {}
+  ~Limited() { clock_.cancel(timer_); }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+
+ private:
+  runtime::Clock& clock_;
+  runtime::TimerId timer_;
+};
+
+/// The next request. `received` holds what was read and not used yet. kInvalidArgument: it is none that is understood.
+asio::awaitable<Result<Request>> read_request(runtime::Connection& connection, std::string& received) {
+  beast::http::request_parser<beast::http::empty_body> parser;
+  parser.header_limit(kMaxRequestBytes);
+  while (true) {
+    boost::system::error_code error;
+    received.erase(0, parser.put(asio::buffer(received), error));
+    if (parser.is_done()) co_return parser.release();
+    if ((error && error != beast::http::error::need_more) || received.size() > kMaxRequestBytes)
+      co_return Status{Code::kInvalidArgument, error.message()};
+    const size_t had = received.size();
+    received.resize(had + kReceivedAtOnce);
+    const Result<size_t> got =
+        co_await connection.read_some(std::as_writable_bytes(std::span(received)).subspan(had));
+    received.resize(had + (got ? *got : 0));
+    if (!got) co_return got.error();
+    if (*got == 0) co_return Status{Code::kUnavailable, "end of stream"};
+  }
+}
+
+asio::awaitable<Status> write_response(runtime::Connection& connection,
+                                       const beast::http::response<beast::http::string_body>& message) {
+  beast::http::response_serializer<beast::http::string_body> serializer(message);
+  while (!serializer.is_done()) {
+    boost::system::error_code error;
+    std::vector<asio::const_buffer> parts;
+    serializer.next(error, [&](boost::system::error_code&, const auto& buffers) {
+      for (auto part = asio::buffer_sequence_begin(buffers); part != asio::buffer_sequence_end(buffers);
+           ++part)
+        parts.emplace_back(*part);
+    });
+    if (error) co_return Status{Code::kInternal, error.message()};
+    KINTSUGI_CO_TRY(co_await connection.write(parts));
+    serializer.consume(asio::buffer_size(parts));
+  }
+  co_return Status{};
+}
 
 }  // namespace
 
 struct HttpServer::State {
-  explicit State(asio::any_io_executor e) : executor(e), acceptor(e) {}
+  explicit State(const runtime::Runtime& r) : runtime(r) {}
 
-  asio::any_io_executor executor;
-  tcp::acceptor acceptor;
+  const runtime::Runtime runtime;
+  std::unique_ptr<runtime::Listener> listener;
   std::map<std::string, Handler, std::less<>> handlers;
   OpenConnections open;
   asio::thread_pool writer{
       2};  ///< the threads that write the bodies of long pages: one that is slow holds up no other
   std::atomic<bool> stopped = false;
   std::stop_source stopping;
+  rpc::RateLimit complaints{10, std::chrono::minutes(1)};
 
-  Response answer(const beast::http::request<beast::http::empty_body>& request) const {
+  /// Who sends nothing, or nothing that is understood, is no news; who is refused by TLS is.
+  void complain(const runtime::Connection& connection, const Status& why) {
+    if (why.code() != Code::kPermissionDenied || !complaints.allow(runtime.clock.now())) return;
+    log::warning("http: closing connection from {}: {}", connection.peer(), why.message());
+  }
+
+  Response answer(const Request& request) const {
     if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
     const std::string_view target(request.target().data(), request.target().size());
     const size_t mark = target.find('?');
@@ -72,7 +133,7 @@ asio::awaitable<void> write_late(State& state, Response& response) {
         log::error("http: {}", failure.what());
         response = {.status = 500, .body = fmt::format("failed: {}\n", failure.what())};
       }
-      asio::post(state.executor, std::move(handler));
+      asio::post(state.runtime.executor, std::move(handler));
     });
   };
   co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(initiate, asio::use_awaitable);
@@ -80,29 +141,29 @@ asio::awaitable<void> write_late(State& state, Response& response) {
 
 /// `State` is private to HttpServer; the coroutines below take it as a parameter so that it outlives them.
 template <class State>
-asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
-  beast::tcp_stream stream(std::move(socket));
-  OpenConnections::Guard open(state->open, stream);
-  beast::flat_buffer buffer(kMaxRequestBytes);
+asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtime::Connection> connection) {
+  OpenConnections::Guard open(state->open, *connection);
+  std::string received;
   while (!state->stopped) {
-    stream.expires_after(kRequestLimit);
-    beast::http::request<beast::http::empty_body> request;
-    auto [read_error, read_bytes] = co_await beast::http::async_read(stream, buffer, request, kTuple);
+    std::optional<Limited> limited(std::in_place, state->runtime.clock, *connection);
+    Result<Request> request = co_await read_request(*connection, received);
+    limited.reset();
+    if (!request) state->complain(*connection, request.error());
     // A request that was read in the turn in which stop() was called is not answered: the objects that pages show
     // may be gone.
-    if (read_error || state->stopped || !open.begin_answer()) break;
-    Response response = state->answer(request);
+    if (!request || state->stopped || !open.begin_answer()) break;
+    Response response = state->answer(*request);
     if (response.late_body) co_await write_late(*state, response);
     if (state->stopped) break;
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
-                                                            request.version());
+                                                            request->version());
     message.set(beast::http::field::content_type, response.content_type);
-    message.keep_alive(request.keep_alive());
+    message.keep_alive(request->keep_alive());
     message.body() = std::move(response.body);
     message.prepare_payload();
-    stream.expires_after(kRequestLimit);
-    auto [write_error, written] = co_await beast::http::async_write(stream, message, kTuple);
-    if (write_error || !request.keep_alive()) break;
+    limited.emplace(state->runtime.clock, *connection);
+    const Status written = co_await write_response(*connection, message);
+    if (!written.ok() || !request->keep_alive()) break;
     open.end_answer();
   }
 }
@@ -110,22 +171,15 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
 template <class State>
 asio::awaitable<void> accept_all(std::shared_ptr<State> state) {
   while (!state->stopped) {
-    auto [error, socket] = co_await state->acceptor.async_accept(kTuple);
-    if (error) {
-      if (state->stopped) break;
-      // Out of descriptors, say: asking again at once would only burn CPU and fill the log.
-      log::warning("http: accept: {}", error.message());
-      asio::steady_timer pause(state->executor, kPauseAfterFailure);
-      co_await pause.async_wait(kTuple);
-      continue;
-    }
-    asio::co_spawn(state->executor, serve(state, std::move(socket)), asio::detached);
+    auto connection = co_await state->listener->accept();
+    if (!connection) break;
+    asio::co_spawn(state->runtime.executor, serve(state, std::move(*connection)), asio::detached);
   }
 }
 
 }  // namespace
 
-HttpServer::HttpServer(asio::any_io_executor executor) : state_(std::make_shared<State>(executor)) {}
+HttpServer::HttpServer(const runtime::Runtime& runtime) : state_(std::make_shared<State>(runtime)) {}
 
 HttpServer::~HttpServer() {
   stop();
@@ -136,23 +190,13 @@ void HttpServer::handle(std::string path, Handler handler) {
 }
 
 Status HttpServer::start(const runtime::Endpoint& at) {
-  boost::system::error_code error;
-  const auto address = asio::ip::make_address(at.host, error);
-  if (error)
-    return {Code::kInvalidArgument, fmt::format("http address {}: {}", at.to_string(), error.message())};
-  const tcp::endpoint endpoint(address, at.port);
-  state_->acceptor.open(endpoint.protocol(), error);
-  if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) runtime::listen_patiently(state_->acceptor, endpoint, error);
-  if (error)
-    return {Code::kUnavailable, fmt::format("cannot listen on http {}: {}", at.to_string(), error.message())};
-  asio::co_spawn(state_->executor, accept_all(state_), asio::detached);
+  KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));
+  asio::co_spawn(state_->runtime.executor, accept_all(state_), asio::detached);
   return {};
 }
 
 runtime::Endpoint HttpServer::local_endpoint() const {
-  const tcp::endpoint local = state_->acceptor.local_endpoint();
-  return {local.address().to_string(), local.port()};
+  return state_->listener->local_endpoint();
 }
 
 std::stop_token HttpServer::stopping() const {
@@ -163,8 +207,7 @@ void HttpServer::stop() {
   if (state_->stopped) return;
   state_->stopped = true;
   state_->stopping.request_stop();
-  boost::system::error_code ignored;
-  state_->acceptor.close(ignored);
+  if (state_->listener) state_->listener->close();
   state_->open.close_all();
   // A body that is being written comes back to the executor, which the caller may end next.
   state_->writer.join();

@@ -1,6 +1,5 @@
 /// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections of which those that
-/// ask nothing make room (OpenConnections), short deadlines. Real sockets only: the simulator reads the same functions
-/// directly.
+/// ask nothing make room (OpenConnections), short deadlines. The simulator reads the same functions directly.
 #pragma once
 
 #include <functional>
@@ -8,11 +7,9 @@
 #include <stop_token>
 #include <string>
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
-
 #include "common/base/status.h"
 #include "common/runtime/network.h"
+#include "common/runtime/runtime.h"
 
 namespace kintsugi::http {
 
@@ -27,7 +24,7 @@ struct Response {
 
 class HttpServer {
  public:
-  explicit HttpServer(asio::any_io_executor executor);
+  explicit HttpServer(const runtime::Runtime& runtime);
   ~HttpServer();
 
   /// Makes a page. `query` is the part of the URL after '?', or empty. It runs on the daemon's thread: keep it short.

@@ -5,17 +5,17 @@
 namespace kintsugi::http {
 namespace {
 
-boost::asio::ip::address address_of(const boost::beast::tcp_stream& stream) {
-  boost::system::error_code gone;
-  return stream.socket().remote_endpoint(gone).address();
+std::string host_of(const runtime::Connection& connection) {
+  const std::string peer = connection.peer();
+  return peer.substr(0, peer.rfind(':'));
 }
 
 }  // namespace
 
-OpenConnections::Guard::Guard(OpenConnections& all, boost::beast::tcp_stream& stream) : all_(all) {
-  const auto address = address_of(stream);
-  all_.make_room(address);
-  at_ = all_.connections_.insert(all_.connections_.end(), {.stream = &stream, .address = address});
+OpenConnections::Guard::Guard(OpenConnections& all, runtime::Connection& connection) : all_(all) {
+  const std::string host = host_of(connection);
+  all_.make_room(host);
+  at_ = all_.connections_.insert(all_.connections_.end(), {.connection = &connection, .host = host});
 }
 
 bool OpenConnections::Guard::begin_answer() {
@@ -29,30 +29,30 @@ void OpenConnections::Guard::end_answer() {
   all_.connections_.splice(all_.connections_.end(), all_.connections_, at_);
 }
 
-void OpenConnections::make_room(const boost::asio::ip::address& newcomer) {
-  size_t open = 0, of_address = 0;
+void OpenConnections::make_room(const std::string& newcomer) {
+  size_t open = 0, of_host = 0;
   for (const OpenConnection& connection : connections_) {
     if (connection.closed) continue;
     ++open;
-    if (connection.address == newcomer) ++of_address;
+    if (connection.host == newcomer) ++of_host;
   }
   const bool full = open >= kMost;
-  if (!full && of_address < kMostOfAnAddress) return;
+  if (!full && of_host < kMostOfAnAddress) return;
   const auto may_go = [&](const OpenConnection& connection) {
-    return !connection.closed && (full || connection.address == newcomer);
+    return !connection.closed && (full || connection.host == newcomer);
   };
   auto leaving = std::ranges::find_if(connections_, [&](const OpenConnection& connection) {
     return may_go(connection) && !connection.answering;
   });
   if (leaving == connections_.end()) leaving = std::ranges::find_if(connections_, may_go);
   leaving->closed = true;
-  leaving->stream->close();
+  leaving->connection->close();
 }
 
 void OpenConnections::close_all() {
   for (OpenConnection& connection : connections_) {
     connection.closed = true;
-    connection.stream->close();
+    connection.connection->close();
   }
 }
 

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <list>
+#include <string>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
+#include "common/runtime/network.h"
 
 namespace kintsugi::http {
 
 struct OpenConnection {
-  boost::beast::tcp_stream* stream;
-  boost::asio::ip::address address;
+  runtime::Connection* connection;
+  std::string host;  ///< the peer's address without its port
   bool answering = false;
   bool closed = false;  ///< whether the connection's coroutine is about to end
 };
@@ -27,7 +27,7 @@ class OpenConnections {
   /// A connection is open as long as this lives, and until it is closed to make room.
   class [[nodiscard]] Guard {
    public:
-    Guard(OpenConnections& all, boost::beast::tcp_stream& stream);
+    Guard(OpenConnections& all, runtime::Connection& connection);
     ~Guard() { all_.connections_.erase(at_); }
     Guard(const Guard&) = delete;
 
@@ -45,7 +45,7 @@ class OpenConnections {
   void close_all();
 
  private:
-  void make_room(const boost::asio::ip::address& newcomer);
+  void make_room(const std::string& newcomer);
 
   /// Ordered by when each connection began to wait for a request or to be answered; the oldest comes first.
   std::list<OpenConnection> connections_;

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "common/runtime/tls/tls_connection.h"
+
 namespace kintsugi::rpc {
 namespace {
 
@@ -22,7 +24,22 @@ Hello make_hello(runtime::Random& random) {
   return hello;
 }
 
+/// Empty unless the peer's first bytes are of TLS, which this end does not speak on this connection.
+std::string_view wish_for_tls(const Hello& hello) {
+  const std::string_view begin(reinterpret_cast<const char*>(hello.data()), hello.size());
+  if (begin.starts_with(runtime::kTlsWanted))
+    return "handshake: TLS only is spoken there: set tls.certificate, tls.key and tls.authority, or for "
+           "commands "
+           "KINTSUGI_TLS_CERTIFICATE, KINTSUGI_TLS_KEY and KINTSUGI_TLS_AUTHORITY";
+  if (begin.starts_with(runtime::kTlsHello))
+    return "handshake: the peer speaks TLS, and this daemon does not: set tls.certificate, tls.key and "
+           "tls.authority";
+  return "";
+}
+
 Status check_hello(const Hello& hello) {
+  if (const std::string_view wish = wish_for_tls(hello); !wish.empty())
+    return {Code::kPermissionDenied, std::string(wish)};
   uint32_t magic;
   uint16_t version;
   std::memcpy(&magic, hello.data(), sizeof magic);

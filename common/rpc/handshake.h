@@ -21,7 +21,7 @@
 
 namespace kintsugi::rpc {
 
-/// Errors: kPermissionDenied (secrets differ), kInvalidArgument (not a Kintsugi peer, another version),
+/// Errors: kPermissionDenied (secrets differ, or only one end speaks TLS), kInvalidArgument (not a Kintsugi peer, another version),
 /// kDeadlineExceeded, or that of the connection; each names the peer. The caller closes the connection on any error; at
 /// the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes the daemons of a cluster as targets for Prometheus (file_sd_configs).
 
-    kintsugi_targets.py --monitor 10.0.0.2:9701 --metaserver 10.0.0.1:9601 --repair-manager 10.0.0.1:9605 --output FILE
+    kintsugi_targets.py --monitor 10.0.0.2:9701 --metaserver 10.0.0.1:9601 --repair-manager 10.0.0.1:9605 --output FILE [--tls DIR]
 
 The monitor tells which chunkservers there are, also those that are dead, until `kintsugi server remove` forgets them. It does not
 tell where the pages of the metaserver and of repair managers are: name these. All addresses are those of `http_listen`.
-The file is replaced as a whole. When the monitor does not answer, the file stays as it is and the exit status is 1: Prometheus goes
+--tls names a directory with host.crt, host.key and authority.crt, as `kintsugi cluster init` makes it: other hosts serve their pages
+over TLS, and Prometheus is told so. The file is replaced as a whole. When the monitor does not answer, the file stays as it is and the exit status is 1: Prometheus goes
 on with the targets that it had.
 """
 
@@ -15,6 +16,7 @@ import ipaddress
 import json
 import os
 import pathlib
+import ssl
 import sys
 import tempfile
 import urllib.error
@@ -27,11 +29,19 @@ class NoTargets(Exception):
     pass
 
 
-def chunkservers(monitor):
+def context_of(directory):
+    """What is shown to the monitor, and what it has to show."""
+    context = ssl.create_default_context(cafile=directory / "authority.crt")
+    context.load_cert_chain(directory / "host.crt", directory / "host.key")
+    return context
+
+
+def chunkservers(monitor, tls):
     """What the monitor says of each chunkserver: its name, number and address of pages."""
-    url = f"http://{monitor}/api/v1/servers"
+    secure = tls is not None and not is_loopback(monitor)
+    url = f"{'https' if secure else 'http'}://{monitor}/api/v1/servers"
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS, context=context_of(tls) if secure else None) as answer:
             servers = json.load(answer)["servers"]
         return [(server["name"], server["number"], reached(server["http"], server["address"])) for server in servers]
     except (OSError, urllib.error.URLError) as error:
@@ -54,8 +64,11 @@ def is_loopback(address):
         return host == "localhost"
 
 
-def target(cluster, daemon, instance, address):
-    return {"targets": [address], "labels": {"cluster": cluster, "daemon": daemon, "instance": instance}}
+def target(options, daemon, instance, address):
+    labels = {"cluster": options.cluster, "daemon": daemon, "instance": instance}
+    if options.tls is not None and not is_loopback(address):
+        labels["__scheme__"] = "https"
+    return {"targets": [address], "labels": labels}
 
 
 def targets_of(options):
@@ -65,8 +78,8 @@ def targets_of(options):
                               ("repair-manager", options.repair_manager)):
         for number, address in enumerate(addresses, 1):
             instance = daemon if daemon != "repair-manager" else f"{daemon}-{number}"
-            found.append(target(options.cluster, daemon, instance, address))
-    servers = chunkservers(options.monitor)
+            found.append(target(options, daemon, instance, address))
+    servers = chunkservers(options.monitor, options.tls)
     names = collections.Counter(name for name, _, _ in servers)
     for name, number, address in servers:
         # A server whose only disk was replaced joins under its name again, while the dead one is still listed.
@@ -76,7 +89,7 @@ def targets_of(options):
             continue
         if is_loopback(address) and not is_loopback(options.monitor):
             warnings.append(f"{instance} serves its metrics at {address}, which only its own machine reaches: set http_listen")
-        found.append(target(options.cluster, "chunkserver", instance, address))
+        found.append(target(options, "chunkserver", instance, address))
     return found, warnings
 
 
@@ -99,6 +112,7 @@ def main():
     parser.add_argument("--metaserver", required=True, metavar="HOST:PORT")
     parser.add_argument("--repair-manager", action="append", default=[], metavar="HOST:PORT", help="once for each")
     parser.add_argument("--cluster", default="kintsugi", help="label of all targets; default: kintsugi")
+    parser.add_argument("--tls", type=pathlib.Path, metavar="DIR", help="certificate, key and authority for pages of other hosts")
     parser.add_argument("--output", type=pathlib.Path, help="default: standard output")
     options = parser.parse_args()
     try:

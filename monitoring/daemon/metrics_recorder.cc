@@ -21,7 +21,8 @@ MetricsRecorder::MetricsRecorder(const runtime::Runtime& runtime, const Monitor&
                          .most_bytes = options.most_bytes,
                          .most_time = options.most_time},
                 .period = options.interval,
-                .host = here_.id}),
+                .host = here_.id,
+                .tls = options.tls}),
       tasks_(runtime) {}
 
 void MetricsRecorder::start() {

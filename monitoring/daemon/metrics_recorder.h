@@ -19,6 +19,7 @@ struct MetricsOptions {
   Duration interval = std::chrono::seconds(1);
   uint64_t most_bytes = uint64_t{2} << 30;
   Duration most_time = std::chrono::hours(24);
+  runtime::TlsPolicy tls{};
 };
 
 /// Where the metrics are recorded, in a monitor's data directory.

@@ -8,6 +8,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "common/runtime/tls/tls_network.h"
 #include "monitoring/metrics/trace/files.h"
 #include "monitoring/recording/sampled_daemon.h"
 
@@ -17,6 +18,7 @@ struct RecordingOptions {
   metric_trace::KeeperOptions keep;
   Duration period = std::chrono::seconds(1);
   std::string host;
+  runtime::TlsPolicy tls{};  ///< for pages of daemons that are served to other hosts
 };
 
 struct RecordingState {

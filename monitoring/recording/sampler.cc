@@ -80,7 +80,7 @@ asio::awaitable<void> Sampler::Shared::ticks(const runtime::Runtime& runtime, ru
 }
 
 void Sampler::Shared::sample_until_stopped() {
-  runtime::ProductionRuntime here;
+  runtime::ProductionRuntime here({}, options.tls);
   runtime::TaskGroup group(here.runtime());
   {
     const std::lock_guard lock(mutex);

@@ -252,7 +252,7 @@ void Observer::State::run() {
     ended = stopped.wait_for(lock, options.quiet_for, [this] { return stopping; });
   }
   if (ended && !has_complaints()) return;
-  runtime::ProductionRuntime here;
+  runtime::ProductionRuntime here({}, observed.tls());
   if (ended) {
     if (options.who) reporter.set_who(options.who());
     ReportSender sender(here.runtime(), secret, reporter, options.metaserver);

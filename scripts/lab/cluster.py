@@ -15,6 +15,9 @@ from network import LabError
 META, CLIENT, FIRST_CHUNKSERVER = 1, 2, 3
 MIB = 1 << 20
 UP_SECONDS = 60
+# Of hosts.toml.
+ROLES = {META: 'roles = ["metaserver"]\n', CLIENT: ""}
+STORE = 'disks = ["/disk"]\n'
 
 
 def server_host(number):
@@ -40,9 +43,9 @@ class Cluster:
     """`settings`: additional keys for the daemons, {"metaserver": {...}, "chunkserver": {...}, "repair-manager": {...}}. `ports`: the first of two
     that every daemon listens on, so that clusters can share hosts. `link_rates`: host -> (up, down) in bytes per second,
     told to chunkservers at their start where the daemon has settings for that. `racks`: the servers stand in so many, in turn; None: each in
-    one of its own."""
+    one of its own. `tls`: whether all connections are encrypted."""
 
-    def __init__(self, network, binaries, directory, chunkservers, settings=None, ports=7400, link_rates=None, racks=None):
+    def __init__(self, network, binaries, directory, chunkservers, settings=None, ports=7400, link_rates=None, racks=None, tls=False):
         self.network = network
         self.binaries = pathlib.Path(binaries)
         self.directory = pathlib.Path(directory)
@@ -51,6 +54,8 @@ class Cluster:
         self.port = ports
         self.link_rates = link_rates or {}
         self.racks = racks or chunkservers
+        self.tls = tls
+        self.keys = None
         self.processes = {}
         self.known = {name: settings_of(binaries, name) for name in DAEMONS}
 
@@ -60,6 +65,8 @@ class Cluster:
             self.secret = self.directory / "secret"
             self.secret.write_text(os.urandom(32).hex() + "\n")
             self.secret.chmod(0o600)
+            if self.tls:
+                self.keys = self._make_keys()
             self._start_metaserver()
             self._start_repair_manager()
             for number in range(self.chunkservers):
@@ -86,11 +93,29 @@ class Cluster:
                 raise LabError(f"{binary} has no setting {key}: build a version that does")
         if "daemons-on-machine" in self.known[binary]:  # older builds do not share the machine's memory
             settings = {"daemons_on_machine": self.chunkservers + 1, **settings}
+        if "tls-require" in self.known[binary]:
+            settings = {**self._tls(host), **settings}
         config = self.directory / f"{name}.toml"
         config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items()))
         with open(self.directory / f"{name}.out", "ab") as log:
             self.processes[name] = self.network.start(host, self.binaries / binary, "--config", config, stdout=log,
                                                       stderr=log)
+
+    def _tls(self, host):
+        """Namespaces of one machine are a network that can be trusted, unless TLS is what is measured."""
+        if self.keys is None:
+            return {"tls.require": False}
+        tls = self.keys / "hosts" / f"host-{host}" / "tls"
+        return {"tls.certificate": str(tls / "host.crt"), "tls.key": str(tls / "host.key"), "tls.authority": str(tls / "authority.crt")}
+
+    def _make_keys(self):
+        """For all hosts of the network: `kintsugi cluster init` makes them."""
+        hosts = self.directory / "hosts.toml"
+        hosts.write_text("".join(f"[hosts.host-{host}]\naddress = \"{self.network.address(host)}\"\n" + ROLES.get(host, STORE)
+                                 for host in range(1, FIRST_CHUNKSERVER + self.chunkservers)))
+        subprocess.run([self.binaries / "kintsugi", "cluster", "init", hosts, "--out", self.directory / "keys"], check=True,
+                       stdout=subprocess.DEVNULL)
+        return self.directory / "keys"
 
     def _start_metaserver(self):
         data = self.directory / "meta"
@@ -186,8 +211,8 @@ class Cluster:
             time.sleep(0.2)
 
     def environment(self):
-        return dict(os.environ, KINTSUGI_META=f"{self.network.address(META)}:{self.port}",
-                    KINTSUGI_SECRET_FILE=str(self.secret))
+        keys = {f"KINTSUGI_{key.replace('.', '_').upper()}": value for key, value in self._tls(CLIENT).items() if self.keys}
+        return dict(os.environ, KINTSUGI_META=f"{self.network.address(META)}:{self.port}", KINTSUGI_SECRET_FILE=str(self.secret), **keys)
 
     def start_cli(self, *arguments, **options):
         """A client command in the background."""

@@ -76,7 +76,7 @@ BENCHMARK(wait)->ArgName("disk")->Arg(0)->Arg(1);
 /// A scrape of /metrics holds the loop for this long with so many calling contexts; another thread writes the text.
 void scrape(benchmark::State& state) {
   Rig rig;
-  http::HttpServer http(rig.production.io().get_executor());
+  http::HttpServer http(rig.production.runtime());
   metrics::Metrics metrics;
   add_pages(http, metrics, rig.recorder);
   std::vector<std::string> names;

@@ -10,12 +10,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include "common/http/open_connections.h"
 #include "common/log/log.h"
+#include "common/runtime/production/run.h"
 #include "tests/expect_ok.h"
 
 namespace kintsugi::http {
@@ -38,9 +40,10 @@ std::string get(tcp::socket& socket, const std::string& path) {
 
 /// A server that runs on a thread of its own. The log is silent meanwhile.
 struct Serving {
-  asio::io_context loop, here;
-  HttpServer server{loop.get_executor()};
-  std::thread thread;
+  runtime::ProductionRuntime production;
+  asio::io_context here;
+  HttpServer server{production.runtime()};
+  std::optional<runtime::LoopThread> thread;
 
   Serving() {
     log::set_sink([](log::Level, std::string_view) {});
@@ -52,12 +55,18 @@ struct Serving {
   /// REQUIRES: all pages are known.
   void start() {
     KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
-    thread = std::thread([this] { loop.run(); });
+    thread.emplace(production);
   }
   /// Returns once nothing is left to run.
   void stop() {
-    asio::post(loop, [this] { server.stop(); });
-    if (thread.joinable()) thread.join();
+    if (thread) runtime::run_on(production, stop_server());
+    thread.reset();
+  }
+  asio::awaitable<void> stop_server() {
+    server.stop();
+    // The coroutines of the server end in the next turns.
+    for (int turns = 0; turns < 10; ++turns)
+      co_await asio::post(production.io(), asio::use_awaitable);
   }
   tcp::socket connect() {
     tcp::socket socket(here);
@@ -119,7 +128,7 @@ TEST(HttpServer, StopsOnceTheBodyThatIsBeingMadeIsReadyAndSendsItToNobody) {
   ask(socket, "/late");
   begun.get_future().wait();
   bool was_made = false;
-  asio::post(serving.loop, [&] {
+  asio::post(serving.production.io(), [&] {
     stopping.set_value();
     serving.server.stop();
     was_made = made;

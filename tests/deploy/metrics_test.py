@@ -95,11 +95,16 @@ class Cluster:
         described = json.loads((self.directory / "cluster.json").read_text())
         self.metaserver, self.monitor = described["metaserver_http"], described["monitor_http"]
         self.environment |= {"KINTSUGI_META": described["metaserver"], "KINTSUGI_SECRET_FILE": str(self.directory / "secret")}
-        # That of the cluster serves its page at any port. This one is asked.
+        # That of the cluster serves its page at any port. This one is asked, and is the one with certificates.
+        hosts = self.directory / "hosts.toml"
+        hosts.write_text('policy = "replication-2-1024k"\n[hosts.here]\naddress = "10.0.0.1"\nroles = ["metaserver"]\n')
+        self.run("cluster", "init", hosts, "--out", self.directory / "keys")
+        tls = self.directory / "keys/hosts/here/tls"
         self.manager_http = f"127.0.0.1:{free_port()}"
         self.manager = subprocess.Popen(
             [self.binaries / "kintsugi-repair-manager", "--metaserver", described["metaserver"], "--secret-file", self.directory / "secret",
-             "--http-listen", self.manager_http, "--log-file", self.directory / "log/asked-manager.log"], env=self.environment)
+             "--http-listen", self.manager_http, "--log-file", self.directory / "log/asked-manager.log",
+             "--tls-certificate", tls / "host.crt", "--tls-key", tls / "host.key", "--tls-authority", tls / "authority.crt"], env=self.environment)
 
     def stop(self):
         if self.manager:

@@ -20,7 +20,7 @@ declare -A below=(
 # The rooms of an area from the bottom up: each knows itself and those before it. A room is a folder, or those files of a
 # folder that stand on a floor of their own.
 declare -A rooms=(
-  [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
+  [common]="base log proto posix metrics runtime runtime/tls runtime/production config rpc http daemon proto/pch"
   [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury metrics/rams metrics/blacksheep judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
   [tracing]="records repository agent flow anomaly cause"
   [chunkserver]="store/disk store/segments store repair service main"

@@ -271,8 +271,8 @@ TEST(ConsoleFiles, ThePageNamesOnlyFilesThatAreThere) {
 TEST(ConsoleFiles, MetricsTellOfAlarmsAndProcesses) {
   MonitorRig rig;
   ConsoleApi api(*rig.monitor);
-  asio::io_context io;
-  http::HttpServer http(io.get_executor());
+  runtime::ProductionRuntime production;
+  http::HttpServer http(production.runtime());
   metrics::Metrics metrics;
   add_pages(http, metrics, *rig.monitor, api);
   rig.report_for(4, /*stuck=*/2);

@@ -58,7 +58,7 @@ TEST(Sight, RegionsThatAreOpenAreCountedByName) {
   HandClock clock;
   Recorder recorder(clock, 1);
   runtime::ProductionRuntime production;
-  http::HttpServer http(production.io().get_executor());
+  http::HttpServer http(production.runtime());
   metrics::Metrics metrics;
   add_pages(http, metrics, recorder);
   EXPECT_EQ(metrics.sample_values(), "\n\n");

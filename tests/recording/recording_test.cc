@@ -30,7 +30,7 @@ using std::chrono::seconds;
 /// The pages of a daemon, on a thread of their own.
 class FakeDaemon {
  public:
-  FakeDaemon() : http_(loop_.io().get_executor()) {
+  FakeDaemon() : http_(loop_.runtime()) {
     metrics_.counter("kintsugi_calls_total", "Calls.", {}, [this] { return calls += 10.0; });
     metrics_.gauge("kintsugi_free", "Free.", {{"disk", "a b"}}, [] { return 0.5; });
     metrics_.sample_regions([this](std::string& line) { line += regions; });

@@ -10,15 +10,16 @@ constexpr int kOneThread = 1;  // a hint: posting from other threads stays safe
 
 }  // namespace
 
-ProductionRuntime::ProductionRuntime(Duration busy_poll)
+ProductionRuntime::ProductionRuntime(Duration busy_poll, TlsPolicy tls)
     : busy_poll_(busy_poll),
       io_(kOneThread),
       keep_running_(io_.get_executor()),
       clock_(io_),
       network_(io_, clock_),
+      tls_(network_, clock_, std::move(tls)),
       disk_(io_),
       faults_(io_.get_executor(), clock_),
-      runtime_{io_.get_executor(), clock_, network_, disk_, random_, &faults_} {}
+      runtime_{io_.get_executor(), clock_, tls_, disk_, random_, &faults_} {}
 
 void ProductionRuntime::run() {
   bool was_running = running_.exchange(true);

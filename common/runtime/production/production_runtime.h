@@ -14,6 +14,7 @@
 #include "common/runtime/production/steady_clock.h"
 #include "common/runtime/production/uring_disk.h"
 #include "common/runtime/runtime.h"
+#include "common/runtime/tls/tls_network.h"
 
 namespace kintsugi::runtime {
 
@@ -24,7 +25,7 @@ class ProductionRuntime {
   /// `busy_poll`: while `expects_soon` says so, and events do follow one another within about that time, the loop
   /// looks for the next one for so long before its thread sleeps. To wake a processor that has halted takes longer
   /// than many a request, most of all in virtual machines. 0: it sleeps at once.
-  explicit ProductionRuntime(Duration busy_poll = {});
+  explicit ProductionRuntime(Duration busy_poll = {}, TlsPolicy tls = {});
   ProductionRuntime(const ProductionRuntime&) = delete;
   ProductionRuntime& operator=(const ProductionRuntime&) = delete;
 
@@ -32,6 +33,8 @@ class ProductionRuntime {
   asio::io_context& io() { return io_; }
   /// What the connections of runtime() lose; may be read from any thread.
   TcpLosses& losses() { return *network_.losses(); }
+  /// How runtime() speaks to other hosts.
+  const TlsPolicy& tls() const { return tls_.policy(); }
   /// The disk of runtime(), which may be told of disks that should have a worker each.
   UringDisk& disk() { return disk_; }
 
@@ -66,6 +69,7 @@ class ProductionRuntime {
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
   SteadyClock clock_;
   AsioNetwork network_;
+  TlsNetwork tls_;
   UringDisk disk_;
   KernelRandom random_;
   FaultPoints faults_;

@@ -72,9 +72,10 @@ struct kintsugi_options {
 KINTSUGI_API int kintsugi_options_init(struct kintsugi_options* options, size_t size);
 
 /* Connects, and waits until the metaserver answers. `address` is host:port (NULL: $KINTSUGI_META), `secret_file` the
- * file with the cluster's secret (NULL: $KINTSUGI_SECRET_FILE), `options` may be NULL. On 0 `*connection` is valid,
- * else NULL. -EINVAL: a bad address, option or secret; -ENOENT, -EACCES: the secret file; -EACCES: another secret than
- * the cluster's; -EIO: no answer. */
+ * file with the cluster's secret (NULL: $KINTSUGI_SECRET_FILE), `options` may be NULL. Other hosts are spoken to over
+ * TLS with the files that $KINTSUGI_TLS_CERTIFICATE, $KINTSUGI_TLS_KEY and $KINTSUGI_TLS_AUTHORITY name. On 0
+ * `*connection` is valid, else NULL. -EINVAL: a bad address, option, secret or certificate; -ENOENT, -EACCES: a file;
+ * -EACCES: another secret than the cluster's, or a certificate that is refused; -EIO: no answer. */
 KINTSUGI_API int kintsugi_connect(const char* address, const char* secret_file,
                                   const struct kintsugi_options* options, kintsugi_t** connection);
 

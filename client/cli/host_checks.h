@@ -1,0 +1,39 @@
+/// What would keep the daemons of this host from working, found without starting one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/cli/daemon_settings.h"
+
+namespace kintsugi::cli {
+
+enum class Verdict { kGood, kWarning, kProblem };
+
+struct Finding {
+  Verdict verdict;
+  std::string on;    ///< what was looked at: "metaserver", "this host"
+  std::string says;  ///< a sentence: what is so, and for what is not good, what to do
+};
+
+/// A daemon of this host, with its settings.
+struct CheckedDaemon {
+  std::string name;  ///< "chunkserver-1"
+  std::string program;
+  DaemonSettings settings;
+};
+
+/// Kernel, memory, limits, and whether somebody keeps the clock right.
+void check_machine(std::vector<Finding>& findings);
+/// Addresses that it listens at: they are this host's, and free or its own.
+void check_addresses(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+/// Names of others resolve.
+void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+/// Secret and certificate, which is for the addresses that the daemon has.
+void check_keys(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+/// Directories for chunks or metadata.
+void check_disks(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+/// Asks the metaserver, which may not run yet, and compares clocks with it.
+void check_metaserver(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,50 @@
+#include "common/runtime/tls/openssl_types.h"
+
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+
+#include "common/base/quote.h"
+
+namespace kintsugi::runtime {
+namespace {
+
+constexpr size_t kMostOfASubject = 80;
+
+}  // namespace
+
+std::string take_openssl_error() {
+  const unsigned long error = ERR_get_error();
+  ERR_clear_error();
+  if (error == 0) return "unknown error";
+  const char* reason = ERR_reason_error_string(error);
+  return reason != nullptr ? reason : fmt::format("OpenSSL error {:#x}", error);
+}
+
+std::string name_of(const X509* certificate) {
+  std::array<char, 256> text{};
+  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                               text.data(), static_cast<int>(text.size()));
+  if (length <= 0) return "nobody";
+  return quoted(std::string_view(text.data(), static_cast<size_t>(length)), kMostOfASubject);
+}
+
+WallTime time_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
+  return WallTime(std::chrono::seconds(::timegm(&parts)));
+}
+
+std::string date_text(WallTime time) {
+  const std::time_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return {text.data(), length};
+}
+
+}  // namespace kintsugi::runtime

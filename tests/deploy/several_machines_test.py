@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The steps of docs/getting-started-several-machines.md on network namespaces: keys, checks, the first file, a host more, new certificates.
+
+    several_machines_test.py BIN    exits with 77 without root or `ip`
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lab"))
+
+from network import Network  # noqa: E402
+
+GUIDE = ROOT / "docs/getting-started-several-machines.md"
+ETC = pathlib.Path("/etc/kintsugi")
+STATE = pathlib.Path("/var/lib/kintsugi")
+PATIENCE_SECONDS = 30
+BINARIES = None
+
+
+def described_hosts():
+    """The hosts of the guide."""
+    return tomllib.loads(re.search(r"```toml\n(# hosts.toml.*?)```", GUIDE.read_text(), re.S)[1])
+
+
+def toml_of(hosts):
+    lines = [f'policy = "{hosts["policy"]}"']
+    for name, host in hosts["hosts"].items():
+        lines += [f"[hosts.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in host.items())]
+    return "\n".join(lines) + "\n"
+
+
+class SeveralMachines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.made = [path for path in (ETC, STATE) if not path.exists()]
+        for path in cls.made:
+            path.mkdir()
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="kintsugi-machines-"))
+        cls.processes = {}
+        cls.network = Network(6)
+        cls.network.__enter__()
+        cls.hosts = described_hosts()
+        cls.numbers = {name: number for number, name in enumerate(cls.hosts["hosts"], 1)}
+        for name, host in cls.hosts["hosts"].items():
+            host["address"] = cls.network.address(cls.numbers[name])
+            host["disks"] = cls.disks_of(name, host)
+            if not host["disks"]:
+                del host["disks"]
+        cls.file = cls.directory / "hosts.toml"
+        cls.keys = cls.directory / "keys"
+
+    @classmethod
+    def tearDownClass(cls):
+        for process in cls.processes.values():
+            process.kill()
+            process.wait()
+        cls.network.__exit__(None, None, None)
+        shutil.rmtree(cls.directory, ignore_errors=True)
+        for path in cls.made:
+            path.rmdir()
+
+    @classmethod
+    def disks_of(cls, name, host):
+        disks = [cls.directory / name / pathlib.Path(disk).name for disk in host.get("disks", ())]
+        for disk in disks:
+            disk.mkdir(parents=True)
+        return [str(disk) for disk in disks]
+
+    def init(self, *options):
+        self.file.write_text(toml_of(self.hosts))
+        done = subprocess.run([BINARIES / "kintsugi", "cluster", "init", self.file, "--out", self.keys, *options], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def on(self, name, *command):
+        """The command line that runs on a host, with its files and its state where the guide has them."""
+        state = self.directory / name / "state"
+        state.mkdir(parents=True, exist_ok=True)
+        script = f'mount --bind {self.keys}/hosts/{name} {ETC} && mount --bind {state} {STATE} && . {ETC}/env && exec "$@"'
+        return self.network.command(self.numbers[name], "sh", "-c", script, "sh", BINARIES / command[0], *command[1:])
+
+    def run_on(self, name, *command):
+        return subprocess.run(self.on(name, *command), capture_output=True, text=True, timeout=120)
+
+    def start(self, name, daemon):
+        program = "kintsugi-" + daemon.removesuffix("-1")
+        with open(self.directory / f"{name}-{daemon}.log", "ab") as log:
+            self.processes[name, daemon] = subprocess.Popen(self.on(name, program, "--config", f"{ETC}/{daemon}.toml"), stdout=log, stderr=log)
+
+    def findings(self, name):
+        done = self.run_on(name, "kintsugi", "cluster", "check", "--json")
+        found = json.loads(done.stdout)["findings"]
+        self.assertEqual([each for each in found if each["verdict"] == "problem"], [], done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return " ".join(each["says"] for each in found)
+
+    def wait_for_stores(self, count):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            done = self.run_on("desk-1", "kintsugi", "server", "list", "--json")
+            alive = [server for server in json.loads(done.stdout)["servers"] if server["liveness"] == "alive"] if done.returncode == 0 else []
+            if len(alive) >= count:
+                return
+            if time.monotonic() > deadline:
+                logs = "\n".join(f"{path.name}: {path.read_text()[-400:]}" for path in sorted(self.directory.glob("*.log")))
+                self.fail(f"{len(alive)} of {count} chunkservers came up: {done.stderr}\n{logs}")
+            time.sleep(0.2)
+
+    def certificate_on(self, name):
+        """Whose certificate a host shows at the port of its chunkserver, and since when it is valid."""
+        address = self.hosts["hosts"][name]["address"]
+        # Without a certificate of its own the client is refused afterwards.
+        done = subprocess.run(self.network.command(self.numbers["desk-1"], "openssl", "s_client", "-connect", f"{address}:9602"),
+                              input="", capture_output=True, text=True, timeout=30)
+        certificate = re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", done.stdout, re.S)
+        self.assertTrue(certificate, done.stderr)
+        return certificate[0]
+
+    def test_the_steps_of_the_guide(self):
+        self.init()
+        stores = [name for name in self.hosts["hosts"] if name.startswith("store")]
+        self.assertIn("does not answer, which is in order before it is started", self.findings("store-1"))
+        for daemon in ("metaserver", "repair-manager", "monitor"):
+            self.start("meta-1", daemon)
+        for name in stores:
+            self.start(name, "chunkserver-1")
+        self.wait_for_stores(len(stores))
+        after = self.findings("store-1")
+        self.assertIn("the metaserver's clock is 0.0 s", after)
+        self.assertIn("is in use: the daemon runs", after)
+
+        source = self.directory / "source"
+        source.write_bytes(os.urandom(5 << 20))
+        stored = self.run_on("desk-1", "kintsugi", "put", source, "/file")
+        self.assertEqual(stored.returncode, 0, stored.stderr)
+        fetched = self.run_on("store-2", "kintsugi", "get", "/file", self.directory / "fetched")
+        self.assertEqual(fetched.returncode, 0, fetched.stderr)
+        self.assertEqual((self.directory / "fetched").read_bytes(), source.read_bytes())
+
+        # A host more.
+        self.numbers["store-4"] = len(self.numbers) + 1
+        host = {"address": self.network.address(self.numbers["store-4"]), "rack": "rack-d", "disks": ["/disk-1"]}
+        host["disks"] = self.disks_of("store-4", host)
+        self.hosts["hosts"]["store-4"] = host
+        self.assertIn("of 1 host:", self.init("--add"))
+        self.findings("store-4")
+        self.start("store-4", "chunkserver-1")
+        self.wait_for_stores(len(stores) + 1)
+
+        # New certificates, without a restart.
+        before = self.certificate_on("store-1")
+        self.init("--renew")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.certificate_on("store-1") == before:
+            self.assertLess(time.monotonic(), deadline, "the daemon still shows the former certificate")
+            time.sleep(1)
+        self.assertEqual(self.run_on("desk-1", "kintsugi", "fsck", "/").returncode, 0)
+
+        # A host of another cluster is told why it is refused.
+        foreign = self.directory / "foreign"
+        subprocess.run([BINARIES / "kintsugi", "cluster", "init", self.file, "--out", foreign], check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(self.keys / "hosts/desk-1")
+        shutil.copytree(foreign / "hosts/desk-1", self.keys / "hosts/desk-1")
+        refused = self.run_on("desk-1", "kintsugi", "ls", "/")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("is of another authority than this cluster's", refused.stderr)
+        self.assertEqual(refused.stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    BINARIES = pathlib.Path(sys.argv.pop(1)).resolve()
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        print("needs root and `ip`")
+        sys.exit(77)
+    unittest.main()
