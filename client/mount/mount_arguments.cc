@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/lib/options.h"
+#include "common/runtime/tls/tls_network.h"
 
 namespace kintsugi::mount {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/quote.h"
+#include "common/runtime/network.h"
 #include "common/runtime/tls/openssl_types.h"
 
 namespace kintsugi::runtime {

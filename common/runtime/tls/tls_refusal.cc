@@ -9,6 +9,7 @@
 #include <openssl/x509v3.h>
 
 #include "common/base/quote.h"
+#include "common/runtime/network.h"
 #include "common/runtime/tls/openssl_types.h"
 
 namespace kintsugi::runtime {

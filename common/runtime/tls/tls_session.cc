@@ -6,8 +6,10 @@
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include "common/base/assert.h"
+#include "common/runtime/network.h"
 #include "common/runtime/tls/openssl_types.h"
 #include "common/runtime/tls/tls_refusal.h"
 
