@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <thread>
 
 #include "client/cli/commands.h"
@@ -10,6 +11,8 @@
 #include "client/cli/format.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
+#include "client/cli/trace_explain.h"
+#include "client/cli/trace_export.h"
 #include "client/cli/trace_text.h"
 #include "common/config/units.h"
 
@@ -25,6 +28,8 @@ constexpr auto kAskInterval = std::chrono::milliseconds(50);
 
 struct Arguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
+  std::vector<std::string> files, normal;
+  size_t format = 0;
   uint64_t bytes = 64 << 20;
   bool circular = false;
 };
@@ -138,13 +143,59 @@ Status detach(Session& session, BlockingClient& client, const Arguments& argumen
 }
 
 Status show_file(Session& session, const Arguments& arguments) {
-  KINTSUGI_ASSIGN(const tracing::Trace trace, tracing::read_trace(arguments.file));
-  KINTSUGI_ASSIGN(const std::vector<std::string> names, function_names(trace, arguments.binary));
+  KINTSUGI_ASSIGN(const tracing::NamedTrace named,
+                  tracing::read_named_trace(arguments.file, arguments.binary));
   if (session.json) {
-    print_json(to_json(trace, names));
+    print_json(to_json(named));
   } else {
-    print_trace(trace, names);
+    print_trace(named);
   }
+  return {};
+}
+
+/// What was recorded at the same time, separated by request. What is missing is said on stderr.
+Result<tracing::Separated> separated(const std::vector<std::string>& files, const std::string& binary) {
+  std::vector<tracing::NamedTrace> traces;
+  for (const std::string& file : files) {
+    KINTSUGI_ASSIGN(traces.emplace_back(), tracing::read_named_trace(file, binary));
+    if (const uint64_t lost = traces.back().trace.lost; lost > 0)
+      fmt::print(stderr, "{}: {} records found no room, so some requests are incomplete\n", shown_name(file),
+                 lost);
+  }
+  return tracing::separate(traces);
+}
+
+Status explain(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const tracing::Separated odd, separated(arguments.files, arguments.binary));
+  std::optional<tracing::Separated> normal;
+  if (!arguments.normal.empty()) {
+    KINTSUGI_ASSIGN(normal, separated(arguments.normal, arguments.binary));
+  }
+  KINTSUGI_ASSIGN(const std::vector<TraceAnswer> answers, explain_traces(odd, normal ? &*normal : nullptr));
+  if (session.json) {
+    print_json(to_json(answers));
+    return {};
+  }
+  for (const TraceAnswer& answer : answers)
+    fmt::print("{}, {} compared. {}", answer.about, answer.compared, answer.text);
+  if (answers.empty()) fmt::print("No request is in these traces.\n");
+  return {};
+}
+
+Status export_traces(const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const tracing::Separated all, separated(arguments.files, arguments.binary));
+  std::ofstream file;
+  if (!arguments.out.empty()) {
+    file.open(arguments.out, std::ios::binary | std::ios::trunc);
+    if (!file) return status_from_errno(errno, arguments.out);
+  }
+  std::ostream& out = arguments.out.empty() ? std::cout : file;
+  if (arguments.format == 0) {
+    write_chrome(out, all);
+  } else {
+    write_folded(out, all);
+  }
+  if (!out.flush()) return {Code::kIoError, "what is exported cannot be written"};
   return {};
 }
 
@@ -152,6 +203,11 @@ Status show_file(Session& session, const Arguments& arguments) {
 
 std::vector<Command> trace_commands() {
   const auto a = std::make_shared<Arguments>();
+  const Option binary{
+      "--binary", &a->binary,
+      "The binary that was traced, or the directory that it is in; default: where the trace says"};
+  const Option files{"FILE", &a->files, "Traces that were recorded at the same time", kRequired};
+  const Choice format{{"chrome", "folded"}, [a](size_t chosen) { a->format = chosen; }};
   const Option where{"WHERE", &a->where, "A server's name, number or host:port, or 'metaserver'", kRequired};
   return {{.name = "trace",
            .help = "Record which functions of a daemon run, and when",
@@ -183,11 +239,23 @@ std::vector<Command> trace_commands() {
                 .run = connected(a, detach)},
                {.name = "show",
                 .help = "Print the records of a trace",
-                .options = {{"FILE", &a->file, "The trace", kRequired},
-                            {"--binary", &a->binary,
-                             "The binary that was traced; default: where the trace says it was"}},
+                .options = {{"FILE", &a->file, "The trace", kRequired}, binary},
                 .prints_json = true,
-                .run = [a](Session& session) { return show_file(session, *a); }}}}};
+                .run = [a](Session& session) { return show_file(session, *a); }},
+               {.name = "explain",
+                .help = "Say which request was unlike the others, and which function made it so",
+                .options = {files, {"--normal", &a->normal, "Traces of runs that were well"}, binary},
+                .prints_json = true,
+                .run = [a](Session& session) { return explain(session, *a); }},
+               {.name = "export",
+                .help = "Write traces as other tools read them",
+                .options = {files,
+                            {"--format", format,
+                             "chrome: for Perfetto; folded: for flame graphs. Default: chrome"},
+                            {"--out", &a->out, "File to write to; default: standard output"},
+                            binary},
+                .prints_bytes = true,
+                .run = [a](Session&) { return export_traces(*a); }}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -13,6 +13,7 @@
 
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
+#include "common/rpc/frame_marks.h"
 #include "common/rpc/wakeup.h"
 #include "common/runtime/clock.h"
 #include "common/runtime/network.h"
@@ -93,6 +94,8 @@ class BufferedConnection {
   bool is_quiet() const { return is_open() && !read_outcome_ && begin_ == end_; }
   bool is_watched() const { return watching_; }
 
+  FrameMarks& marks() { return marks_; }
+
   void close() { connection_->close(); }
   bool is_open() const { return connection_->is_open(); }
   const std::string& peer() const { return peer_; }
@@ -107,6 +110,7 @@ class BufferedConnection {
   std::string peer_;
   std::shared_ptr<ConnectionRegistry> registry_;
   uint64_t serial_;
+  FrameMarks marks_;
   size_t buffer_bytes_ = kStreamBufferBytes;
   std::vector<std::byte> buffer_;
   size_t begin_ = 0, end_ = 0;

@@ -54,6 +54,7 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
                      .trace_id = trace.trace_id,
                      .span_id = trace.span_id,
                      .path = trace.path};
+  connection_->marks().sent(header, kFrameHeaderBytes + request.size());
   writer_.append(header, request);
   watch_deadline(deadline);
   co_await pending.done.wait();
@@ -118,6 +119,7 @@ asio::awaitable<Status> ControlConnection::read_responses() {
 
 Status ControlConnection::take_response(const FrameView& frame) {
   const FrameHeader& header = frame.header;
+  connection_->marks().received(header, frame.bytes());
   if ((header.flags & (kFlagRequest | kFlagStream)) != 0 || header.payload_bytes != 0) {
     return {Code::kCorrupt, "a frame that is no response to a unary call"};
   }

@@ -61,6 +61,14 @@ Mac prove(const Secret& secret, std::string_view role, const Hello& client, cons
   return secret.mac("handshake", message);
 }
 
+/// What tells a connection from all others, and both ends know.
+uint64_t number_of(const Hello& client, const Hello& server) {
+  uint64_t of_client, of_server;
+  std::memcpy(&of_client, client.data() + kHelloBytes - kNonceBytes, sizeof of_client);
+  std::memcpy(&of_server, server.data() + kHelloBytes - kNonceBytes, sizeof of_server);
+  return of_client ^ of_server;
+}
+
 /// Closes the connection when its time is up.
 class CloseTimer {
  public:
@@ -103,6 +111,7 @@ asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, cons
   std::array<std::byte, 1> verdict;
   KINTSUGI_CO_TRY(co_await connection.read_exact(verdict));
   if (verdict[0] != kProven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  connection.marks().begin(number_of(own, peer), /*dialled=*/true);
   co_return Status{};
 }
 
@@ -128,6 +137,7 @@ asio::awaitable<Status> exchange_as_server(const runtime::Runtime& runtime, cons
   std::array<std::byte, 1> verdict{peer_proven ? kProven : kRefused};
   Status sent = co_await send(connection, verdict);
   if (!peer_proven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  connection.marks().begin(number_of(peer, own), /*dialled=*/false);
   co_return sent;
 }
 

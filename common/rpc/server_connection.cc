@@ -88,6 +88,7 @@ asio::awaitable<Status> ControlSession::serve() {
 
 Status ControlSession::start_call(const FrameView& frame) {
   const FrameHeader& header = frame.header;
+  connection_->marks().received(header, frame.bytes());
   if (header.flags != kFlagRequest || header.status != Code::kOk) {
     return {Code::kCorrupt, fmt::format("flags {:#x} where a unary request was expected", header.flags)};
   }
@@ -150,6 +151,7 @@ void ControlSession::respond(const FrameHeader& request, Status status, const Me
     status = {Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}", bytes, kMaxHeaderBytes)};
   }
   header.status = status.code();
+  connection_->marks().sent(header, kFrameHeaderBytes + bytes);
   if (status.ok()) {
     writer_.append(header, response);
   } else {
@@ -213,6 +215,7 @@ asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<Buffere
       co_return Status{Code::kCorrupt, fmt::format("flags {:#x} where a request was expected", header.flags)};
     }
     std::string request(reinterpret_cast<const char*>(frame->message.data()), frame->message.size());
+    connection->marks().received(header, frame->bytes());
     connection->consume(frame->bytes());
     KINTSUGI_CO_TRY(co_await serve_stream(core, connection, header, std::move(request)));
   }

@@ -97,6 +97,7 @@ asio::awaitable<Status> Stream::State::send_frame(FrameHeader header,
   auto fixed = encode_frame_header(header, std::as_bytes(std::span(scratch)).subspan(kFrameHeaderBytes));
   std::memcpy(scratch.data(), fixed.data(), fixed.size());
 
+  connection->marks().sent(header, scratch.size() + payload_bytes);
   runtime::Wait wait(sending, send_wait, target, target_span);
   begin_operation();
   gather.assign(1, asio::const_buffer(scratch.data(), scratch.size()));

@@ -22,7 +22,7 @@ declare -A below=(
 declare -A rooms=(
   [common]="base log proto posix metrics runtime runtime/tls runtime/production config rpc http daemon proto/pch"
   [monitoring]="sampling metrics/trace recording metrics/orion metrics/augury metrics/rams metrics/blacksheep judging sight/tables sight model progress/strong_components progress/evidence progress/counts progress/waits progress/slowness progress progress/texts similarity gray behaviour daemon analysis judge_command metrics_command main"
-  [tracing]="records repository agent flow anomaly cause"
+  [tracing]="records repository agent flow anomaly cause events"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="trees view plan joint manager what_if compaction daemon main"
@@ -89,7 +89,7 @@ done < <(grep -rnE '^#include "monitoring/' --include='*.h' --include='*.cc' par
 while IFS= read -r found; do
   [[ -n $found ]] && report "$found  <- of tracing only the call of the agent is known, and to the command line what reads traces"
 done < <(grep -rnE '^#include "tracing/' --include='*.h' --include='*.cc' monitoring partial_sum chunkserver metaserver repair_manager client |
-         grep -vE '^[^:]+:[0-9]+:#include "tracing/agent/trace_service.h"|^client/cli/[^:]+:[0-9]+:#include "tracing/(records|repository)/' || true)
+         grep -vE '^[^:]+:[0-9]+:#include "tracing/agent/trace_service.h"|^client/cli/[^:]+:[0-9]+:#include "tracing/(records|events|flow|anomaly|cause)/' || true)
 
 # Compaction moves bytes as clients do: it knows how they read and write stripes, and nothing of what users of files need.
 while IFS= read -r found; do

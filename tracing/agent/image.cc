@@ -17,6 +17,7 @@
 #include "tracing/agent/payload.h"
 #include "tracing/repository/elf_image.h"
 #include "tracing/repository/names.h"
+#include "tracing/repository/recorded_arguments.h"
 #include "tracing/repository/sled_map.h"
 
 namespace kintsugi::tracing {
@@ -133,6 +134,8 @@ Status Image::read() {
   calls_ = find_calls(image, map);
   const Placed placed = place_of_binary();
   starts_ = starts_of(image, map, placed);
+  for (const std::string_view mangled : mangled_names(image, map))
+    arguments_.push_back(recorded_arguments(mangled));
   sleds_.text = placed.text;
   sleds_.text_bytes = placed.text_bytes;
   return make_stubs(map, placed.base);

@@ -21,6 +21,7 @@ class Image {
   const ImageSleds& sleds() const { return sleds_; }
   const CallGraph& calls() const { return calls_; }
   std::span<const FunctionStart> starts() const { return starts_; }
+  std::span<const uint8_t> arguments() const { return arguments_; }
   const std::string& path() const { return path_; }
   const std::string& build_id() const { return build_id_; }
 
@@ -39,6 +40,7 @@ class Image {
   std::vector<ImageSleds::At> at_;
   CallGraph calls_;
   std::vector<FunctionStart> starts_;
+  std::vector<uint8_t> arguments_;  ///< by function - 1: those that are recorded
   std::string path_, build_id_;
 };
 

@@ -168,18 +168,40 @@ uint32_t take_block(Recording& recording, ThreadState& me) {
   return true;
 }
 
-inline void write_record(Recording& recording, ThreadState& me, Kind kind, uint32_t function, uint8_t flags) {
+inline void write(Recording& recording, ThreadState& me, const Record& record) {
   if (me.next == me.end) [[unlikely]] {
     if (!make_room(recording, me)) return;
   }
-  Record& record = *me.next++;
-  record.ticks = ticks();
-  record.function = function;
-  record.kind = kind;
-  record.flags = flags;
-  record.extra = 0;
+  *me.next++ = record;
   // A killed process leaves only whole records behind.
   publish(me.block->header.count, me.block->header.count + 1);
+}
+
+inline void write_record(Recording& recording, ThreadState& me, Kind kind, uint32_t function, uint8_t flags) {
+  write(recording, me, {.ticks = ticks(), .function = function, .kind = kind, .flags = flags});
+}
+
+/// What integers and pointers a function was called with. The first two stand where the trampoline saved them.
+struct Arguments {
+  uint64_t stack_pointer, third, fourth, fifth, sixth;
+
+  uint64_t at(uint32_t place) const {
+    constexpr uint32_t kSaved = 2, kSavedBelow = 16;
+    if (place < kSaved)
+      return *reinterpret_cast<const uint64_t*>(stack_pointer - kSavedBelow - sizeof(uint64_t) * (place + 1));
+    return place == 2 ? third : place == 3 ? fourth : place == 4 ? fifth : sixth;
+  }
+};
+
+[[gnu::noinline, clang::preserve_most]] void write_arguments(Recording& recording, ThreadState& me,
+                                                             uint32_t function, const Arguments& arguments) {
+  for (uint32_t place = 0; place < kMostArguments; ++place)
+    if ((recording.arguments[function - 1] >> place & 1) != 0)
+      write(recording, me,
+            {.ticks = arguments.at(place),
+             .function = function,
+             .kind = Kind::kArgument,
+             .extra = static_cast<uint16_t>(place + 1)});
 }
 
 /// While one lives its thread is in the payload. An event that comes meanwhile, of a signal handler or of what the payload itself
@@ -237,8 +259,11 @@ inline void unwind(Recording& recording, ThreadState& me, uint64_t below) {
 }  // namespace
 
 /// `stack_pointer`: where the return address lies. The frame that calls lies above it, so all that lies at or below it has ended.
+/// What follows are arguments of the function that was entered, which stand in their registers still.
 extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint32_t function,
-                                                                           uint64_t stack_pointer) {
+                                                                           uint64_t stack_pointer,
+                                                                           uint64_t third, uint64_t fourth,
+                                                                           uint64_t fifth, uint64_t sixth) {
   Inside inside;
   if (!inside.records()) return;
   Recording& recording = *inside.recording;
@@ -253,6 +278,8 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint3
   }
   unwind(recording, me, stack_pointer + 1);
   write_record(recording, me, Kind::kEntry, function, 0);
+  if (recording.arguments[function - 1] != 0) [[unlikely]]
+    write_arguments(recording, me, function, {stack_pointer, third, fourth, fifth, sixth});
   ThreadEntry& entry = *me.entry;
   if (entry.depth < kMostDepth) {
     entry.stack[entry.depth].stack_pointer = stack_pointer;

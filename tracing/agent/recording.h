@@ -48,6 +48,7 @@ struct Recording {
   const uint8_t* indirect = nullptr;
   const uint32_t* taken = nullptr;
   uint32_t taken_count = 0;
+  const uint8_t* arguments = nullptr;  ///< by function - 1: which are recorded; bit 0 stands for the first one
   const FunctionStart* starts = nullptr;
   uint32_t start_count = 0;
 

@@ -119,6 +119,7 @@ Session::Session(const Image& image, TraceMemory memory, std::string path, Mode 
   recording.indirect = image.calls().indirect.data();
   recording.taken = image.calls().taken.data();
   recording.taken_count = static_cast<uint32_t>(image.calls().taken.size());
+  recording.arguments = image.arguments().data();
   recording.starts = image.starts().data();
   recording.start_count = static_cast<uint32_t>(image.starts().size());
   recording.patched = patched_.get();

@@ -20,8 +20,7 @@ enum class Kind : uint8_t {
   kEntry = 1,  ///< a function was entered, or a coroutine resumed
   kExit = 2,   ///< it was left; flags say how
   kStart = 3,  ///< the start event happened: what the function of the record did is traced from here on
-  kSend = 4,   ///< bytes were handed to a connection (spec 3.5)
-  kReceive = 5,
+  kArgument = 4,  ///< of the function that the records before it entered: `ticks` is its value, `extra` its place from 1 on
   kCount
 };
 
@@ -33,7 +32,7 @@ enum RecordFlags : uint8_t {
 };
 
 struct Record {
-  uint64_t ticks = 0;     ///< time stamp counter
+  uint64_t ticks = 0;     ///< time stamp counter; of an argument its value
   uint32_t function = 0;  ///< its id, from 1 on, as in the sled map of the binary
   Kind kind = Kind::kNone;
   uint8_t flags = 0;
@@ -45,6 +44,7 @@ inline constexpr char kTraceMagic[8] = {'K', 'T', 'R', 'A', 'C', 'E', '1', '\n'}
 inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr uint32_t kMostThreads = 64;
 inline constexpr uint32_t kMostDepth = 508;
+inline constexpr uint32_t kMostArguments = 6;
 inline constexpr uint32_t kTraceBlockBytes = 64 << 10;
 inline constexpr uint32_t kRecordsOfABlock = kTraceBlockBytes / sizeof(Record) - 1;
 inline constexpr uint64_t kLeastTraceBytes = 1 << 20, kMostTraceBytes = uint64_t{1} << 30;

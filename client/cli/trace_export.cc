@@ -1,0 +1,131 @@
+#include "client/cli/trace_export.h"
+
+#include <algorithm>
+
+#include <fmt/ostream.h>
+
+#include "client/cli/json.h"
+#include "tracing/anomaly/profile.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using flow::Event;
+using flow::EventId;
+using flow::Kind;
+
+constexpr double kNanosecondsOfAMicrosecond = 1000;
+
+/// Writes the elements of an array, one a line.
+class Elements {
+ public:
+  explicit Elements(std::ostream& out) : out_(out) {}
+  template <class... Arguments>
+  void add(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    out_ << (first_ ? "\n" : ",\n");
+    fmt::print(out_, format, std::forward<Arguments>(arguments)...);
+    first_ = false;
+  }
+
+ private:
+  std::ostream& out_;
+  bool first_ = true;
+};
+
+class Chrome {
+ public:
+  Chrome(std::ostream& out, const tracing::Separated& separated)
+      : trace_(separated.trace), flows_(separated.flows), elements_(out) {
+    for (const std::string& name : trace_.functions())
+      names_.push_back(Json(name).compact());
+    for (const Event& event : trace_.events())
+      began_ns_ = std::min(began_ns_, event.time_ns);
+  }
+
+  void write() {
+    for (size_t i = 0; i < trace_.processes().size(); ++i)
+      elements_.add(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", i,
+                    Json(trace_.processes()[i].name).compact());
+    for (const flow::Thread& lane : trace_.threads())
+      write_lane(lane);
+    const flow::Matching matching = flow::match_messages(trace_);
+    for (size_t i = 0; i < matching.units.size(); ++i)
+      if (const flow::Unit& unit = matching.units[i]; unit.send != flow::kNone && unit.recv != flow::kNone) {
+        write_end_of_arrow("s", i, unit.send);
+        write_end_of_arrow("f", i, unit.recv);
+      }
+  }
+
+ private:
+  double at_us(int64_t at_ns) const {
+    return static_cast<double>(at_ns - began_ns_) / kNanosecondsOfAMicrosecond;
+  }
+
+  void write_lane(const flow::Thread& lane) {
+    std::vector<flow::FunctionId> open;
+    const auto leave = [&](int64_t at_ns) {
+      elements_.add(R"({{"ph":"E","pid":{},"tid":{},"ts":{:.3f}}})", lane.process, lane.number, at_us(at_ns));
+      open.pop_back();
+    };
+    for (const EventId id : lane.events) {
+      const Event& event = trace_.event(id);
+      if (event.kind == Kind::kEntry) {
+        elements_.add(R"({{"ph":"B","pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{}}}}})",
+                      lane.process, lane.number, at_us(event.time_ns), names_[event.function], flows_.of[id]);
+        open.push_back(event.function);
+      } else if (event.kind == Kind::kExit || event.kind == Kind::kUnwound) {
+        // One that was entered before it was traced has no beginning.
+        if (std::ranges::find(open, event.function) == open.end()) continue;
+        while (open.back() != event.function)
+          leave(event.time_ns);
+        leave(event.time_ns);
+      }
+    }
+    const int64_t last_ns =
+        std::max(trace_.event(lane.events.back()).time_ns, trace_.processes()[lane.process].end_ns);
+    while (!open.empty())
+      leave(last_ns);
+  }
+
+  void write_end_of_arrow(const char* phase, size_t number, EventId id) {
+    const Event& event = trace_.event(id);
+    elements_.add(R"({{"ph":"{}","bp":"e","cat":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f},"name":{}}})",
+                  phase, number, event.process, event.thread, at_us(event.time_ns), names_[event.function]);
+  }
+
+  const flow::Trace& trace_;
+  const flow::Flows& flows_;
+  Elements elements_;
+  std::vector<std::string> names_;  ///< of functions, as JSON
+  int64_t began_ns_ = std::numeric_limits<int64_t>::max();
+};
+
+/// Semicolons are between functions, and a blank is before the number.
+std::string as_frame(std::string name) {
+  std::ranges::replace(name, ';', ',');
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+}  // namespace
+
+void write_chrome(std::ostream& out, const tracing::Separated& separated) {
+  out << R"({"displayTimeUnit":"ns","traceEvents":[)";
+  Chrome(out, separated).write();
+  out << "\n]}\n";
+}
+
+void write_folded(std::ostream& out, const tracing::Separated& separated) {
+  anomaly::CallPaths paths(anomaly::Detail::kPaths);
+  const auto totals = anomaly::totals_of(separated.trace, anomaly::groups_by_process(separated.trace), paths);
+  for (size_t process = 0; process < totals.size(); ++process)
+    for (const anomaly::PathTotal& total : totals[process]) {
+      if (total.self_ns <= 0 || paths.depth(total.path) == 0) continue;
+      std::string line;
+      for (anomaly::PathId path = total.path; paths.depth(path) > 0; path = paths.parent(path))
+        line.insert(0, ";" + as_frame(paths.last_name(path)));
+      fmt::print(out, "{}{} {}\n", as_frame(separated.trace.processes()[process].name), line, total.self_ns);
+    }
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,62 @@
+/// Follows the coroutines of one process, so that what a request does is one thread of control whatever thread it runs on.
+///
+/// Coroutines that wait for one another form a chain: the innermost one runs or waits for something else. A chain is a lane of its own,
+/// in which an inner coroutine stands as a function that the outer one called. While the innermost waits the lane is in "(waits)".
+/// A thread that runs a coroutine is in "(elsewhere)" meanwhile, which belongs to no flow.
+///
+/// That an inner coroutine begins is seen by what a thread does: one coroutine suspends and another one goes on in its place, without a
+/// return to the event loop.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "tracing/events/event_writer.h"
+
+namespace kintsugi::tracing {
+
+inline constexpr const char* kWaits = "(waits)";
+inline constexpr const char* kElsewhere = "(elsewhere)";
+
+class Coroutines {
+ public:
+  explicit Coroutines(EventWriter& writer);
+
+  struct Chain;
+  struct Coroutine {
+    uint64_t number = 0;  ///< no other one of the process has it
+    flow::FunctionId function = flow::kNone;
+    std::shared_ptr<Chain> chain;
+    bool runs = false;
+  };
+  /// Coroutines, the outermost first.
+  struct Chain {
+    uint32_t lane = 0;
+    std::vector<Coroutine*> stack;  ///< they are there until they are destroyed
+    bool waits = false;
+  };
+  using Shared = std::shared_ptr<Coroutine>;
+
+  /// A thread goes on with the coroutine whose frame lies at `frame`. `left`: the one that suspended just before in its place, or
+  /// null. `from`: the lane that the thread was in.
+  Shared resume(uint64_t frame, flow::FunctionId function, const Shared& left, uint32_t from, int64_t at_ns);
+  /// Its thread left it, and went back to the event loop: it waits since `since_ns`.
+  void wait(const Shared& coroutine, int64_t since_ns);
+  /// The frame is destroyed.
+  void destroy(uint64_t frame, int64_t at_ns);
+  /// What follows in its lane belongs to the flow in which the coroutine began.
+  void go_on(const Coroutine& coroutine, int64_t at_ns, flow::FunctionId labelled = flow::kNone);
+
+ private:
+  Shared begin(flow::FunctionId function, const Shared& outer, uint32_t from, int64_t at_ns);
+  void end_waiting(Chain& chain, int64_t at_ns);
+  void leave_down_to(Chain& chain, size_t depth, int64_t at_ns);
+
+  EventWriter& writer_;
+  const flow::FunctionId waits_;
+  std::unordered_map<uint64_t, Shared> at_;  ///< by the address of their frames
+  uint64_t last_number_ = 0;
+};
+
+}  // namespace kintsugi::tracing

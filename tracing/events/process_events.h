@@ -1,0 +1,56 @@
+/// Turns the records of one process into events.
+#pragma once
+
+#include <vector>
+
+#include "tracing/events/coroutines.h"
+#include "tracing/events/named_trace.h"
+#include "tracing/events/steps.h"
+
+namespace kintsugi::tracing {
+
+class ProcessEvents {
+ public:
+  /// Both outlive this.
+  ProcessEvents(const NamedTrace& named, EventWriter& writer);
+  void run();
+
+ private:
+  enum class Role : uint8_t { kPlain, kResumed, kDestroyed, kSent, kReceived, kPosted, kPostedDone };
+  struct Function {
+    Role role{};
+    flow::FunctionId id = flow::kNone;  ///< of a coroutine without what its part is called
+  };
+  struct Frame {
+    uint32_t function = 0;
+    Coroutines::Shared coroutine;  ///< null: it is a plain function
+  };
+  struct Thread {
+    uint32_t lane = 0;
+    bool seen = false;
+    std::vector<Frame> stack;
+    /// A coroutine that suspended when so many frames were open, and nothing has shown yet what comes in its place.
+    Coroutines::Shared left;
+    size_t left_at = 0;
+    int64_t left_ns = 0;
+  };
+
+  static Role role_of(std::string& name);
+  const Function& of(const Step& step) const { return functions_[step.record.function - 1]; }
+  uint32_t lane_of(const Thread& thread) const;
+  void enter(Thread& thread, const Step& step);
+  void leave(Thread& thread, const Step& step);
+  void resume(Thread& thread, const Step& step);
+  void suspend(Thread& thread, const Coroutines::Shared& coroutine, int64_t at_ns);
+  void settle(Thread& thread);
+  void mark_frame(uint32_t lane, const Step& step, Role role);
+
+  const NamedTrace& named_;
+  EventWriter& writer_;
+  Coroutines coroutines_;
+  const flow::FunctionId elsewhere_;
+  std::vector<Function> functions_;  ///< by function - 1
+  std::vector<Thread> threads_;
+};
+
+}  // namespace kintsugi::tracing

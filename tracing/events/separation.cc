@@ -1,0 +1,31 @@
+#include "tracing/events/separation.h"
+
+#include <array>
+
+#include "tracing/events/process_events.h"
+#include "tracing/flow/directives.h"
+
+namespace kintsugi::tracing {
+namespace {
+
+/// Here a thread waits for anybody's work.
+const std::array<std::string, 3> kIdle{kElsewhere, "boost::asio::detail::scheduler::do_run_one",
+                                       "boost::asio::detail::scheduler::do_poll_one"};
+
+}  // namespace
+
+flow::Recorded events_of(std::span<const NamedTrace> traces) {
+  EventWriter writer;
+  for (const NamedTrace& trace : traces)
+    ProcessEvents(trace, writer).run();
+  return writer.take();
+}
+
+Result<Separated> separate(std::span<const NamedTrace> traces) {
+  KINTSUGI_ASSIGN(flow::Trace trace, flow::Trace::from(events_of(traces)));
+  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), kIdle);
+  flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
+  return Separated{std::move(trace), std::move(flows)};
+}
+
+}  // namespace kintsugi::tracing
