@@ -138,7 +138,8 @@ Every daemon reads a TOML file (`--config FILE`) and flags, which override the f
 effect when it starts, and shows them at `/debug/settings`.
 
 Settings are read at the start: after a change, restart the daemon. An unknown key, a value out of range or a missing
-required key ends the start with one line that names the file and its line.
+required key ends the start with one line that names the file and its line. `--check` reads them, prints all of them and
+starts nothing.
 
 | unit | how a value is written |
 | --- | --- |

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include <boost/asio/ip/address.hpp>
+
 #include "client/cli/local_daemon.h"
 #include "common/base/assert.h"
 #include "common/base/server_name.h"
@@ -68,9 +70,11 @@ Result<HostRole> role_of(std::string_view word) {
 }
 
 Status check_address(const std::string& address) {
-  const std::string text = address.find(':') == address.npos ? address + ":1" : "[" + address + "]:1";
-  const auto parsed = runtime::Endpoint::parse(text);
-  if (!parsed || address.empty())
+  boost::system::error_code no_address;
+  (void)boost::asio::ip::make_address(address, no_address);
+  // A name has no colons, but for the one before a port.
+  const bool may_be_name = address.find(':') == address.npos && runtime::Endpoint::parse(address + ":1");
+  if (no_address && !may_be_name)
     return invalid(fmt::format(
         "\"{}\" is neither a name nor an address of a host (a port is not wanted here)", address));
   if (address == "0.0.0.0" || address == "::" || address == "localhost" || runtime::is_loopback(address))

@@ -1,5 +1,6 @@
 // Every command with --json: one document on standard output, errors as documents on the other, ids in one form.
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -80,6 +81,13 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   const std::string file = make_file("file", 1000, 2);
   does("cluster start", {"--dir", cluster_directory()});
   does("cluster status", {"--dir", cluster_directory()});
+  const Json checked = does("cluster check", {"--etc", cluster_directory() + "/etc"});
+  EXPECT_NE(checked.dump().find("is in use: the daemon runs"), std::string::npos) << checked.dump(1);
+  const std::string hosts = path("hosts.toml");
+  std::ofstream(hosts)
+      << "policy = \"rs-2-1-64k\"\n[hosts.one]\naddress = \"10.0.0.1\"\nroles = [\"metaserver\"]\n";
+  does("cluster init", {hosts, "--out", path("keys")});
+  does("cluster init", {hosts, "--out", path("keys"), "--revoke", "one"});
   EXPECT_EQ(does("mkdir", {"/d", "/e"}).at("ok"), true);
   EXPECT_EQ(does("put", {file, "/d/f"}).at("files"), 1);
   does("get", {"/d/f", path("back")});
