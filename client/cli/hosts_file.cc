@@ -8,6 +8,7 @@
 
 #include "client/cli/local_daemon.h"
 #include "common/base/assert.h"
+#include "common/base/quote.h"
 #include "common/base/server_name.h"
 #include "common/config/nearest.h"
 #include "common/config/toml.h"
@@ -128,7 +129,7 @@ std::vector<std::pair<const toml::key*, const toml::node*>> in_order(const toml:
 
 Result<HostDescription> read_host(const toml::key& name, const toml::node& node, const std::string& file) {
   HostDescription host{.name = std::string(name.str())};
-  if (const Status named = check_server_name(host.name); !named.ok())
+  if (const Status named = check_host_name(host.name); !named.ok())
     return config::error_at(file, name.source(), named.message());
   const toml::table* table = node.as_table();
   if (table == nullptr) return config::error_at(file, name.source(), "expected [hosts.NAME]");
@@ -144,6 +145,16 @@ Result<HostDescription> read_host(const toml::key& name, const toml::node& node,
   return host;
 }
 
+/// "fd00:0::1" and "fd00::1" are one address, and so are "Store-1" and "store-1".
+std::string one_form_of(const std::string& address) {
+  boost::system::error_code is_name;
+  const auto parsed = asio::ip::make_address(address, is_name);
+  if (!is_name) return parsed.to_string();
+  std::string name = address;
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return name;
+}
+
 Result<std::vector<HostDescription>> read_hosts(const toml::node& node, const std::string& file) {
   const toml::table* table = node.as_table();
   if (table == nullptr) return config::error_at(file, node.source(), "expected [hosts.NAME]");
@@ -151,10 +162,14 @@ Result<std::vector<HostDescription>> read_hosts(const toml::node& node, const st
   std::map<std::string, std::string> by_address;
   for (const auto& [key, value] : in_order(*table)) {
     KINTSUGI_ASSIGN(HostDescription host, read_host(*key, *value, file));
-    const auto [other, is_new] = by_address.emplace(host.address, host.name);
-    if (!is_new)
-      return config::error_at(file, key->source(),
-                              fmt::format("{} has the address of {}", host.name, other->second));
+    std::vector<std::string> addresses = host.names;
+    addresses.push_back(host.address);
+    for (const std::string& address : addresses) {
+      const auto [other, is_new] = by_address.emplace(one_form_of(address), host.name);
+      if (!is_new && other->second != host.name)
+        return config::error_at(file, key->source(),
+                                fmt::format("{} has the address of {}", host.name, other->second));
+    }
     hosts.push_back(std::move(host));
   }
   if (hosts.size() > HostsFile::kMostHosts)
@@ -180,6 +195,12 @@ Status complete(HostsFile& hosts, const std::string& file) {
 }
 
 }  // namespace
+
+Status check_host_name(std::string_view name) {
+  if (name.starts_with('.'))
+    return invalid(fmt::format("{} begins with a dot", quoted(name, kMaxServerNameBytes)));
+  return check_server_name(name);
+}
 
 Result<HostsFile> HostsFile::parse(std::string_view text, const std::string& name) {
   if (text.size() > kMostOfAFile) return invalid(fmt::format("{}: larger than {} bytes", name, kMostOfAFile));

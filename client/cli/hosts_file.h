@@ -35,6 +35,9 @@ struct HostDescription {
   std::set<HostRole> roles;
 };
 
+/// kInvalidArgument: no host may be called so. What a host is called is the name of its directory, too.
+Status check_host_name(std::string_view name);
+
 struct HostsFile {
   static constexpr size_t kMostHosts = 1'000;
 

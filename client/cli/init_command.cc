@@ -44,14 +44,23 @@ class KeyDirectory {
   Status make(const std::string& cluster);
   Status open();
 
-  bool has(const HostDescription& host) const { return fs::exists(of(host.name)); }
+  bool has(const HostDescription& host) const {
+    std::error_code none;
+    return fs::exists(of(host.name), none);
+  }
   /// All files of a host. Its directory is there with all of them or not at all.
   Status add(const HostsFile& hosts, const HostDescription& host) const;
   /// A new certificate with a new key.
   Status renew(const HostDescription& host) const;
   /// Has all others refuse the certificate of this host, and removes its files.
   Status revoke(const std::string& host);
-  void remove() const { fs::remove_all(path_); }
+  /// What make() and add() made, and the directory if it is empty then.
+  void remove() const {
+    std::error_code ignored;
+    for (const char* each : {"authority.key", "authority.crt", "secret", "hosts"})
+      fs::remove_all(path_ + "/" + each, ignored);
+    if (fs::is_directory(path_, ignored)) fs::remove(path_, ignored);
+  }
 
  private:
   std::string of(std::string_view host) const { return fmt::format("{}/hosts/{}", path_, host); }
@@ -119,17 +128,21 @@ Status KeyDirectory::read_belief() {
 
 Status KeyDirectory::revoke(const std::string& host) {
   std::error_code error;
-  if (host.find('/') != host.npos || !fs::exists(of(host), error))
+  if (!check_host_name(host).ok() || !fs::exists(of(host), error))
     return {Code::kNotFound, fmt::format("{} has no files of a host {}", path_, host)};
   KINTSUGI_TRY(make_private(path_ + "/revoked"));
   KINTSUGI_ASSIGN(const std::string certificate, read_file(fmt::format("{}/{}", of(host), kHostCertificate)));
   // A host may be revoked several times, with a certificate of its own each time.
   const std::string kept = fmt::format("{}/revoked/{}-{}.crt", path_, host, now().time_since_epoch().count());
   KINTSUGI_TRY(write_file(kept, certificate));
-  fs::remove_all(of(host), error);
   KINTSUGI_TRY(read_belief());
-  for (const auto& other : fs::directory_iterator(path_ + "/hosts", error))
+  for (const auto& other : fs::directory_iterator(path_ + "/hosts", error)) {
+    const std::string name = other.path().filename();
+    if (name == host || !check_host_name(name).ok()) continue;
     KINTSUGI_TRY(write_file(other.path().string() + "/" + std::string(kHostAuthority), belief_));
+  }
+  // Last: until then the same command can be given again.
+  if (!error) fs::remove_all(of(host), error);
   return error ? status_from_errno(error.value(), path_) : Status{};
 }
 
@@ -150,7 +163,7 @@ Status KeyDirectory::write(const std::string& directory, const std::vector<HostF
 }
 
 Status KeyDirectory::add(const HostsFile& hosts, const HostDescription& host) const {
-  const std::string unfinished = of(host.name + ".new");
+  const std::string unfinished = of(host.name + "~");  // no host is called so
   std::error_code error;
   fs::remove_all(unfinished, error);
   KINTSUGI_ASSIGN(const std::vector<HostFile> keys, new_keys(host));
@@ -211,9 +224,9 @@ void report(const Session& session, const Arguments& arguments, const HostsFile&
         "and "
         "whoever has it or the secret can pretend to be one.\n",
         arguments.out);
-  fmt::print("{} of {}: copy {}/hosts/NAME to {} of each host{}.\n",
+  fmt::print("{} of {}: copy {}/hosts/NAME{} to {} of each host{}.\n",
              arguments.renew ? "New certificates" : "The files", counted(made.size(), "host"), arguments.out,
-             kHostDirectory,
+             arguments.renew ? "/tls" : "", kHostDirectory,
              arguments.renew ? "; its daemons take them within seconds"
                              : ", then run `kintsugi cluster check` there");
   const size_t stores = hosts.count(HostRole::kChunkserver);

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -25,6 +26,8 @@ using proto::TraceResponse;
 
 /// A daemon is asked so often whether its recording has ended.
 constexpr auto kAskInterval = std::chrono::milliseconds(50);
+/// Whoever interrupts a command does not want to wait.
+constexpr auto kGiveBackLimit = std::chrono::seconds(2);
 
 struct Arguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
@@ -101,6 +104,16 @@ Status write_trace(const TracedDaemon& daemon, const std::string& path) {
   return {};
 }
 
+/// Has the daemon give its code back now rather than at the deadline. The client of a session that was interrupted is
+/// of no more use, so another one asks.
+Status give_back(const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const auto client, Session::connect_to(std::getenv(kMetaVariable),
+                                                         std::getenv(kSecretVariable), kGiveBackLimit));
+  KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(*client, arguments.where));
+  const auto answer = daemon.ask(TraceRequest::DETACH);
+  return answer ? Status{} : answer.error();
+}
+
 Status attach(Session& session, BlockingClient& client, const Arguments& arguments) {
   const auto lasts = config::parse_duration(arguments.lasts);
   if (!lasts) return lasts.error().with_context("--for");
@@ -115,10 +128,11 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
   const auto is_busy = [&] {
     return answer.phase() != TraceResponse::ENDED && answer.phase() != TraceResponse::FAILED;
   };
-  // Whoever interrupts the command wants the code given back at once; the daemon does it by itself at the deadline.
-  while (is_busy() && !session.interrupted()) {
+  while (is_busy()) {
     std::this_thread::sleep_for(kAskInterval);
-    KINTSUGI_ASSIGN(answer, daemon.ask(TraceRequest::STATUS));
+    auto asked = daemon.ask(TraceRequest::STATUS);
+    if (session.interrupted()) return give_back(arguments);
+    KINTSUGI_ASSIGN(answer, std::move(asked));
   }
   if (answer.phase() == TraceResponse::FAILED) return {static_cast<Code>(answer.code()), answer.failure()};
   if (!arguments.out.empty()) KINTSUGI_TRY(write_trace(daemon, arguments.out));

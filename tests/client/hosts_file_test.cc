@@ -59,6 +59,16 @@ TEST(HostsFile, SaysTheLineAndWhatWasMeant) {
   EXPECT_EQ(why(meta + "[hosts.s]\naddress = \"10.0.0.2\"\nroles = [\"chunksever\"]\n"),
             "hosts.toml:6: unknown role \"chunksever\" (did you mean \"chunkserver\"?)");
   EXPECT_EQ(why(meta + "[hosts.s]\naddress = \"10.0.0.1\"\n"), "hosts.toml:4: s has the address of m");
+  EXPECT_EQ(why(meta + "[hosts.s]\naddress = \"10.0.0.2\"\nnames = [\"10.0.0.1\"]\n"),
+            "hosts.toml:4: s has the address of m");
+  EXPECT_EQ(why(meta + "names = [\"M.example\", \"fd00::1\"]\n[hosts.s]\naddress = \"fd00:0::1\"\n"),
+            "hosts.toml:5: s has the address of m");
+  EXPECT_EQ(why(meta + "names = [\"M.example\"]\n[hosts.s]\naddress = \"m.Example\"\n"),
+            "hosts.toml:5: s has the address of m");
+  EXPECT_EQ(why(meta + "names = [\"10.0.0.1\"]\n"), "it was read");
+  for (const char* name : {".", "..", ".git"})
+    EXPECT_THAT(why(meta + "[hosts.\"" + name + "\"]\naddress = \"10.0.0.2\"\n"),
+                HasSubstr("begins with a dot"));
   EXPECT_EQ(why(meta + "[hosts.s]\n"), "hosts.toml:4: s has no address");
   EXPECT_EQ(why(meta + "[hosts.s]\naddress = \"10.0.0.2\"\nroles = [\"chunkserver\"]\n"),
             "hosts.toml:4: s is a chunkserver without disks");
@@ -199,12 +209,62 @@ TEST_F(ClusterInit, RevokesAHostForAllOthersAlsoForThoseThatAreAddedLater) {
   EXPECT_EQ(init({"--revoke", "../hosts/desk-1"}).code, 1);
 }
 
+TEST_F(ClusterInit, CanRepeatARevocationThatFailed) {
+  ASSERT_EQ(init().code, 0);
+  fs::remove_all(file("store-1", "tls"));
+  std::ofstream(file("store-1", "tls")) << "in the way\n";
+  EXPECT_EQ(init({"--revoke", "desk-1"}).code, 1);
+  EXPECT_TRUE(fs::exists(file("desk-1", "tls/host.crt")));
+  fs::remove_all(file("store-1", ""));
+  std::ofstream(out + "/hosts/.DS_Store") << "of no host\n";
+  const Outcome again = init({"--revoke", "desk-1"});
+  EXPECT_EQ(again.code, 0) << again.error;
+  EXPECT_THAT(read_file(file("meta-1", "tls/authority.crt")).value(), HasSubstr("BEGIN X509 CRL"));
+}
+
+TEST_F(ClusterInit, RemovesNothingButTheHostThatIsRevoked) {
+  ASSERT_EQ(init().code, 0);
+  fs::copy(file("desk-1", "tls"), out + "/tls");
+  for (const char* name : {"..", ".", "", "../hosts/desk-1"}) {
+    EXPECT_EQ(init({"--revoke", name}).code, 1) << name;
+    EXPECT_TRUE(fs::exists(file("desk-1", "tls/host.crt")) && fs::exists(out + "/authority.key")) << name;
+  }
+}
+
+TEST_F(ClusterInit, LeavesAHostAloneWhoseNameBeginsWithThatOfANewOne) {
+  const std::string
+      meta = "policy = \"replication-1-64k\"\n[hosts.m]\naddress = \"10.0.0.1\"\nroles = [\"metaserver\"]\n",
+      first = meta + "[hosts.\"s.new\"]\naddress = \"10.0.0.2\"\ndisks = [\"/d\"]\n";
+  describe(first);
+  ASSERT_EQ(init().code, 0);
+  describe(first + "[hosts.s]\naddress = \"10.0.0.3\"\ndisks = [\"/d\"]\n");
+  ASSERT_EQ(init({"--add"}).code, 0);
+  EXPECT_TRUE(identity("s.new"));
+  EXPECT_TRUE(identity("s"));
+}
+
 TEST_F(ClusterInit, LeavesNothingBehindWhenItFails) {
   describe(std::string(kThreeHosts) + "[hosts." + std::string(64, 'x') + "]\naddress = \"10.0.0.13\"\n");
   ASSERT_EQ(init().code, 0) << "a name may have 64 bytes";
   fs::remove_all(out);
   std::ofstream(out) << "a file\n";
   EXPECT_EQ(init().code, 1);
+  fs::remove(out);
+  // A directory that it cannot remove, as one that is mounted, is no reason to end otherwise than with a message.
+  describe("cluster = \"" + std::string(65, 'x') + "\"\n" + kThreeHosts);
+  const std::string before = fs::current_path();
+  fs::create_directory(out);
+  fs::current_path(out);
+  out = ".";
+  const Outcome here = init();
+  fs::current_path(before);
+  out = directory + "/keys";
+  EXPECT_EQ(here.code, 1);
+  EXPECT_THAT(here.error, HasSubstr("is no name for a certificate"));
+  fs::remove(out);
+  std::ofstream(out).flush();
+  EXPECT_EQ(init().code, 1);
+  EXPECT_TRUE(fs::exists(out)) << "an empty file of somebody's";
   fs::remove(out);
   EXPECT_EQ(init({"--add"}).code, 1);
   EXPECT_FALSE(fs::exists(out));

@@ -106,6 +106,16 @@ TEST(Tls, AServerThatIsNotWhatWasDialledIsRefused) {
                  "refuses the certificate of \"other-user\"");
 }
 
+TEST(Tls, AnInterfaceIsNoPartOfTheAddressThatACertificateIsFor) {
+  CertificateFolder folder("cluster");
+  const auto identity = *TlsIdentity::load(folder.issue("user", {}));
+  for (const char* const host : {"fe80::1%eth0", "fe80::1%2", "::ffff:10.0.0.1", "store-1"}) {
+    TlsSession session(identity, TlsEnd::kClient, host, folder.now());
+    const auto done = session.shake_hands();
+    EXPECT_TRUE(done && !*done && !session.output().empty()) << host;
+  }
+}
+
 TEST(Tls, AServerWithTheClockOfLastYearSaysWhatIsWrong) {
   CertificateFolder folder("cluster");
   const Said said = call_between(folder.issue("store-1", {kServer}), folder.issue("user", {}), -365 * kDay);
@@ -317,6 +327,11 @@ TEST(Tls, AnIdentityThatCannotWorkIsRefusedInOneLine) {
   files = good;
   files.authority = good.certificate;
   EXPECT_THAT(why(files), ::testing::HasSubstr("is no authority's"));
+  // A list of revocations that did not arrive wholly.
+  folder.revoke(other);
+  EXPECT_EQ(why(good), "it was loaded");
+  std::filesystem::resize_file(good.authority, std::filesystem::file_size(good.authority) - 60);
+  EXPECT_THAT(why(good), ::testing::HasSubstr("is damaged or cut off"));
   files.authority = "";
   EXPECT_EQ(why(files), "tls.authority is not set: TLS needs all three files");
   files = good;
@@ -359,6 +374,24 @@ TEST(Tls, BothAuthoritiesAreBelievedWhileOneFollowsTheOther) {
   std::ofstream(server.authority, std::ios::app) << std::ifstream(client.authority).rdbuf();
   client.authority = server.authority;
   KINTSUGI_EXPECT_OK(call_between(server, client).client);
+}
+
+TEST(Tls, AListOfRevocationsIsForTheCertificatesOfItsOwnAuthority) {
+  // Also when both authorities have one name, as those of two `cluster init`.
+  for (const char* const name : {"cluster", "cluster-2"}) {
+    CertificateFolder before("cluster"), after(name);
+    TlsFiles server = before.issue("store-1", {kServer}), client = after.issue("user", {});
+    const TlsFiles stolen = before.issue("stolen", {});
+    TlsFiles unaware = stolen;
+    unaware.authority = stolen.certificate + ".authority";
+    std::filesystem::copy_file(stolen.authority, unaware.authority);
+    before.revoke(stolen);
+    std::ofstream(server.authority, std::ios::app) << std::ifstream(client.authority).rdbuf();
+    client.authority = server.authority;
+    KINTSUGI_EXPECT_OK(call_between(server, client).client);
+    expect_refused(call_between(server, unaware), "it is revoked",
+                   "the certificate of \"stolen\" is revoked");
+  }
 }
 
 TEST(Tls, PagesAreServedAndReadOverIt) {

@@ -1,5 +1,6 @@
 // A chunkserver that serves is traced: what it is asked meanwhile it answers as ever, and afterwards its code is what it was.
 // Only builds that leave sleds in it run these (KINTSUGI_SLEDS).
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -105,6 +106,16 @@ TEST_F(Tracing, OfAChunkserverUnderLoadChangesNoAnswerAndLeavesNoTraceInItsCode)
   EXPECT_EQ(pid_of("chunkserver-1"), pid);
   EXPECT_TRUE(code_of(pid) == before);
   EXPECT_TRUE(healthy());
+}
+
+TEST_F(Tracing, EndsWhenWhoeverAskedInterruptsTheCommand) {
+  BackgroundCommand attach(command({"trace", "attach", "chunkserver-1", "--circular", "--for", "100s"}),
+                           environment());
+  const auto status = [&] { return kintsugi({"trace", "status", "chunkserver-1"}).out; };
+  ASSERT_TRUE(eventually([&] { return status().starts_with("recording"); }, std::chrono::seconds(60)));
+  ASSERT_TRUE(attach.send(SIGINT));
+  EXPECT_EQ(attach.exit_code(), 128 + SIGINT);
+  EXPECT_TRUE(eventually([&] { return status().starts_with("ended"); }, std::chrono::seconds(10)));
 }
 
 TEST_F(Tracing, SaysWhyNothingIsRecorded) {

@@ -76,6 +76,7 @@ TEST_F(AgentOfAProcess, IsAttachedOnceAtATime) {
 TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
   EXPECT_EQ(agent.detach().code(), Code::kNotFound);
   EXPECT_EQ(attach("").code(), Code::kInvalidArgument);
+  EXPECT_EQ(attach("outer\n2026-11-28 error of nobody").code(), Code::kInvalidArgument);
   EXPECT_EQ(attach("all", Duration{}).code(), Code::kInvalidArgument);
   EXPECT_EQ(attach("all", std::chrono::hours(25)).code(), Code::kInvalidArgument);
   KINTSUGI_ASSERT_OK(attach("no_such_function"));

@@ -1,6 +1,7 @@
 // What a reader makes of files that are no traces, or not whole.
 #include <fstream>
 
+#include "common/base/crc32c.h"
 #include "tests/trace_agent/rig.h"
 
 namespace kintsugi::tracing {
@@ -91,6 +92,15 @@ TEST_F(Reader, RefusesDamagedBlocksAndRecords) {
   with(kThreadsOffset + offsetof(ThreadEntry, depth), kMostDepth + 1);
   with(kThreadsOffset + offsetof(ThreadEntry, name), uint64_t{0x0101010101010101});
   with(offsetof(FileHeader, latest), uint64_t{1} << 63);
+}
+
+TEST_F(Reader, TakesAPathWithLettersOfAnyLanguage) {
+  std::string changed = bytes();
+  constexpr char kPath[] = "/home/j\xc3\xbcrgen/x";
+  std::memcpy(changed.data() + offsetof(FileHeader, program), kPath, sizeof(kPath));
+  put(changed, offsetof(FileHeader, crc),
+      crc32c(std::as_bytes(std::span(changed)).first(offsetof(FileHeader, crc))));
+  KINTSUGI_EXPECT_OK(parse(changed));
 }
 
 TEST_F(Reader, SaysThatAFileIsNotThere) {

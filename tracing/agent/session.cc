@@ -1,5 +1,6 @@
 #include "tracing/agent/session.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -63,7 +64,9 @@ Status code_is_locked() {
 
 Status SessionOptions::check() const {
   constexpr size_t kMostLetters = 120;
-  if (start.empty() || start.size() > kMostLetters)
+  // It goes to logs, and into the trace.
+  const bool printable = std::ranges::all_of(start, [](char c) { return c >= ' ' && c < 0x7f; });
+  if (start.empty() || start.size() > kMostLetters || !printable)
     return {Code::kInvalidArgument, "a start event is 'all', 'method:NAME', or the name of a function"};
   if (bytes < kLeastTraceBytes || bytes > kMostTraceBytes)
     return {Code::kInvalidArgument,

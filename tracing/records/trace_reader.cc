@@ -22,8 +22,9 @@ Status not_a_trace(std::string_view what) {
 template <size_t N>
 Result<std::string> text_of(const char (&text)[N], std::string_view what) {
   const size_t length = ::strnlen(text, N);
+  // Paths may have letters of any language.
   const bool printable =
-      std::all_of(text, text + length, [](unsigned char c) { return c >= ' ' && c < 0x7f; });
+      std::all_of(text, text + length, [](unsigned char c) { return c >= ' ' && c != 0x7f; });
   if (length == N || !printable) return not_a_trace(fmt::format("{} is no text", what));
   return std::string(text, length);
 }

@@ -171,6 +171,12 @@ Result<std::string> CertificateAuthority::revoke(const std::vector<std::string>&
   KINTSUGI_ASSERT(list != nullptr && since != nullptr);
   X509_CRL_set_version(list.get(), X509_CRL_VERSION_2);
   X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(certificate_));
+  // Another authority of the same name, as one that follows this one, is not meant.
+  X509V3_CTX context{};
+  X509V3_set_ctx(&context, certificate_, nullptr, nullptr, list.get(), 0);
+  const OwnedExtension whose(
+      X509V3_EXT_conf_nid(nullptr, &context, NID_authority_key_identifier, "keyid:always"));
+  KINTSUGI_ASSERT(whose != nullptr && X509_CRL_add_ext(list.get(), whose.get(), -1) == 1);
   // It names no time of the next one: a list that nobody renews would shut everybody out.
   X509_CRL_set1_lastUpdate(list.get(), since.get());
   for (const std::string& text : certificates) {

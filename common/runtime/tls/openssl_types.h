@@ -30,6 +30,9 @@ using OwnedSsl = std::unique_ptr<SSL, Freed<&SSL_free>>;
 /// The oldest error of this thread's queue, as a sentence; the queue is empty afterwards.
 std::string take_openssl_error();
 
+/// For a check of certificates: an authority without a list has revoked nobody, also while another one has a list.
+int accept_without_list(int accepted, X509_STORE_CTX* check);
+
 /// The common name of a certificate's subject, short and printable.
 std::string name_of(const X509* certificate);
 WallTime time_of(const ASN1_TIME* time);

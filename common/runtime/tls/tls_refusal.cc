@@ -114,7 +114,7 @@ void check_tls_peer(ssl_st& ssl, TlsPeer& peer) {
   SSL_set_app_data(&ssl, &peer);
   SSL_set_verify(
       &ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, [](int accepted, X509_STORE_CTX* check) {
-        if (accepted == 1) return 1;
+        if (accept_without_list(accepted, check) == 1) return 1;
         const auto* of =
             static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
         auto& known = *static_cast<TlsPeer*>(SSL_get_app_data(of));

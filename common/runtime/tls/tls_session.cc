@@ -68,12 +68,15 @@ TlsSession::TlsSession(std::shared_ptr<const TlsIdentity> identity, TlsEnd end, 
     return;
   }
   X509_VERIFY_PARAM* demands = SSL_get0_param(ssl_);
+  // The interface of a link-local address ("fe80::1%eth0") means something on this host only.
+  const bool is_v6 = peer_.host.find(':') != std::string::npos;
+  const std::string dialled = is_v6 ? peer_.host.substr(0, peer_.host.find('%')) : peer_.host;
   boost::system::error_code is_name;
-  (void)asio::ip::make_address(peer_.host, is_name);
+  (void)asio::ip::make_address(dialled, is_name);
   X509_VERIFY_PARAM_set_hostflags(demands,
                                   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-  const int set = is_name ? X509_VERIFY_PARAM_set1_host(demands, peer_.host.data(), peer_.host.size())
-                          : X509_VERIFY_PARAM_set1_ip_asc(demands, peer_.host.c_str());
+  const int set = is_name ? X509_VERIFY_PARAM_set1_host(demands, dialled.data(), dialled.size())
+                          : X509_VERIFY_PARAM_set1_ip_asc(demands, dialled.c_str());
   KINTSUGI_ASSERT(set == 1);
   SSL_set_connect_state(ssl_);
 }
