@@ -68,11 +68,12 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runt
     auto connection = std::make_shared<BufferedConnection>(std::move(*dialled), runtime_.executor, registry_);
     if (stopped()) connection->close();
     failure = co_await prove_as_client(runtime_, secret_, connection, deadline);
+    accepted_ |= failure.ok();
     if (failure.ok()) co_return connection;
     connection->close();
   }
   if (stopped()) co_return Status{Code::kCancelled, "client stopped"};
-  if (failure.code() == Code::kPermissionDenied) co_return failure;
+  if (failure.code() == Code::kPermissionDenied && !accepted_) co_return failure;
   co_return Status{Code::kUnavailable, "cannot connect to " + failure.message()};
 }
 

@@ -61,6 +61,9 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
     std::deque<Idle> idle;  ///< connections without a call, the longest idle first
   };
 
+  /// kPermissionDenied: the peer refuses this process or is refused, and so was every peer before. Whoever was accepted
+  /// once has the right secret and certificate, and a certificate that expired will be renewed: from then on a refusal is
+  /// kUnavailable, which callers try again.
   asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial(runtime::Endpoint to, TimePoint deadline);
   static asio::awaitable<void> run_dial(std::shared_ptr<PeerPool> self, runtime::Endpoint to,
                                         std::shared_ptr<Dial> dial);
@@ -73,6 +76,7 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   std::shared_ptr<ConnectionRegistry> registry_ = std::make_shared<ConnectionRegistry>();
   runtime::TaskGroup group_;
   std::map<runtime::Endpoint, Peer> peers_;
+  bool accepted_ = false;  ///< one peer at least proved itself and accepted this process
   runtime::TimerId sweep_timer_ = runtime::TimerId::kNone;
 };
 

@@ -368,6 +368,30 @@ TEST(Tls, ANewCertificateIsUsedByTheNextConnectionAndAnUnusableOneByNone) {
   EXPECT_EQ(credentials->current(now)->name(), "\"new\"");
 }
 
+TEST(Tls, WhoWasAcceptedBeforeMayTryAgainWhenACertificateHasExpired) {
+  CertificateFolder folder("cluster");
+  rpc::LogCapture log;
+  simulation::Simulation simulation(1);
+  SecureNode server(simulation, kServer, folder.issue("store-1", {kServer}));
+  SecureNode client(simulation, kClient, folder.issue("user", {}, 2 * kDay));
+  const auto body = [&]() -> asio::awaitable<void> {
+    rpc::Rig rig(server.runtime, client.runtime);
+    rig.start(kServer, 7000);
+    TaskGroup waits(client.runtime);
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    co_await waits.sleep_for(1h);  // nobody needs the connection any more
+    server.node.set_wall_offset(2 * kDay);
+    const Status refused = co_await rig.ping_is_echoed();
+    EXPECT_EQ(refused.code(), Code::kUnavailable);
+    EXPECT_THAT(refused.message(), ::testing::HasSubstr("it takes it for expired"));
+    server.node.set_wall_offset({});
+    KINTSUGI_EXPECT_OK(co_await rig.ping_is_echoed());
+    co_await waits.join();
+    co_await rig.stop();
+  };
+  simulation.run(body());
+}
+
 TEST(Tls, BothAuthoritiesAreBelievedWhileOneFollowsTheOther) {
   CertificateFolder before("cluster"), after("cluster-2");
   TlsFiles server = before.issue("store-1", {kServer}), client = after.issue("user", {});
