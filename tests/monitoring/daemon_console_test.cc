@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/proto/verdicts.h"
+#include "common/runtime/production/production_runtime.h"
 #include "monitoring/daemon/console_api.h"
 #include "monitoring/daemon/http_pages.h"
 #include "tests/monitoring/daemon_rig.h"
