@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 #include <unistd.h>
@@ -32,6 +33,16 @@ client::ActingUser this_user() {
   if (count > 0 && ::getgroups(count, groups.data()) == count)
     user.groups.assign(groups.begin(), groups.end());
   return user;
+}
+
+/// What fails by an exception, as printing does when nobody reads any more, ends like everything else.
+Status done_without_exceptions(const Run& work, Session& session) {
+  try {
+    return work(session);
+  } catch (const std::system_error& failure) {
+    if (failure.code() == std::errc::broken_pipe) end_by_broken_pipe();
+    return {Code::kIoError, failure.what()};
+  }
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ Run connected(std::function<Status(Session&, client::BlockingClient&)> action) {
 }
 
 int Session::run(const Run& work) {
-  const Status status = work(*this);
+  const Status status = done_without_exceptions(work, *this);
   if (!status.ok()) complain(status.code(), describe(status) + what_to_start(status));
   if (json && says_ok_ && complaints_ == 0) print_json({{"ok", true}});
   if (interruption_) interruption_->end_if_requested();

@@ -118,6 +118,17 @@ TEST_F(Tracing, EndsWhenWhoeverAskedInterruptsTheCommand) {
   EXPECT_TRUE(eventually([&] { return status().starts_with("ended"); }, std::chrono::seconds(10)));
 }
 
+TEST_F(Tracing, IsShownToAReaderWhoLeavesBeforeItsEnd) {
+  const BackgroundCommand work = load();
+  ASSERT_TRUE(load_goes_on());
+  const std::string file = path("trace");
+  ASSERT_EQ(kintsugi({"trace", "attach", "chunkserver-1", "--for", "2s", "--out", file}).exit_code, 0);
+  const std::string show = "set -o pipefail; " + command({}).front() + " trace show " + file + " | head -n 1";
+  const Outcome shown = run_command({"/bin/bash", "-c", show}, environment());
+  EXPECT_EQ(shown.exit_code, 128 + SIGPIPE);
+  EXPECT_EQ(shown.err, "");
+}
+
 TEST_F(Tracing, SaysWhyNothingIsRecorded) {
   const Outcome foreign = kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:Stat"});
   EXPECT_EQ(foreign.exit_code, 1);
