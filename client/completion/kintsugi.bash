@@ -4,7 +4,7 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
@@ -18,7 +18,7 @@ _kintsugi() {
     "trash") words="set list restore empty" ;;
     "server") words="list drain undrain remove" ;;
     "fault") words="set list clear" ;;
-    "trace") words="attach status detach show" ;;
+    "trace") words="attach status detach show explain export" ;;
     "stripe") words="show" ;;
     "metadata") words="status accept" ;;
     "quarantine") words="list keep empty" ;;
@@ -63,6 +63,8 @@ _kintsugi() {
     "trace status") [[ $current == -* ]] && words="--json --help" ;;
     "trace detach") [[ $current == -* ]] && words="--json --help" ;;
     "trace show") [[ $current == -* ]] && words="--binary --json --help" ;;
+    "trace explain") [[ $current == -* ]] && words="--normal --binary --json --help" ;;
+    "trace export") [[ $current == -* ]] && words="--format --out --binary --help" ;;
     "stripe show") [[ $current == -* ]] && words="--json --help" ;;
     "fsck") [[ $current == -* ]] && words="--list-missing --deep --rate --json --help" ;;
     "diagnose") [[ $current == -* ]] && words="--watch --history --models --metrics --server --since --slice --source --json --help" ;;
@@ -82,6 +84,7 @@ _kintsugi() {
     "bench degraded-read") [[ $current == -* ]] && words="--chunk --offset --length --shape --slice --runs --json --help" ;;
   esac
   case "$command $before" in
+    "trace export --format") words="chrome folded" ;;
     "repair run --shape") words="star staggered ppr chain weighted auto" ;;
     "bench degraded-read --shape") words="star ppr chain weighted auto local" ;;
   esac
