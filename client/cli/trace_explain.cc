@@ -32,10 +32,14 @@ TraceAnswer answer_of(std::string about, size_t compared, const Explanation& exp
           cause::describe(explanation, paths, culprit)};
 }
 
-/// Requests begin where a frame of theirs came from somebody that is not traced. Other flows are nobody's request.
+/// Requests begin where a frame of theirs came from somebody that is not traced. Other flows are nobody's request, and whoever traces
+/// is none to compare.
 std::vector<cause::FlowsOfOneKind> requests_of(const Separated& separated) {
   std::vector<cause::FlowsOfOneKind> kinds = cause::kinds_of_flows(separated.trace, separated.flows);
-  std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) { return !rpc::method_named(kind.start); });
+  std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) {
+    const auto method = rpc::method_named(kind.start);
+    return !method || method == rpc::Method::kTrace;
+  });
   return kinds;
 }
 

@@ -129,6 +129,41 @@ TEST_F(Tracing, IsShownToAReaderWhoLeavesBeforeItsEnd) {
   EXPECT_EQ(shown.err, "");
 }
 
+TEST_F(Tracing, SeparatesRequestsAndIsReadByOtherTools) {
+  const BackgroundCommand work = load();
+  ASSERT_TRUE(traced("all", "chunkserver::ChunkService::write_chunk.resume"));
+  // Every write of a chunk is a request, and none is in another one's.
+  const std::string file = path("trace"), chrome = path("trace.json"), folded = path("trace.folded");
+  const Outcome explained = kintsugi({"trace", "explain", file});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("WriteChunk, "));
+  ASSERT_EQ(kintsugi({"trace", "export", file, "--out", chrome}).exit_code, 0);
+  ASSERT_EQ(kintsugi({"trace", "export", file, "--format", "folded", "--out", folded}).exit_code, 0);
+  const Outcome read = run_command({"/usr/bin/python3", "-c", R"(
+import collections, json, sys
+begun, last, writes = collections.defaultdict(list), {}, collections.Counter()
+for event in json.load(open(sys.argv[1]))["traceEvents"]:
+    if event["ph"] not in "BE":
+        continue
+    lane = event["pid"], event["tid"]
+    assert event["ts"] >= last.get(lane, 0), "time goes back"
+    last[lane] = event["ts"]
+    if event["ph"] == "E":
+        begun[lane].pop()
+        continue
+    begun[lane].append(event["name"])
+    if event["name"] == "chunkserver::ChunkReceiver::receive.destroy":
+        writes[event["args"]["flow"]] += 1
+assert not any(begun.values()), "a function does not end"
+assert writes and set(writes.values()) == {1}, writes
+for line in open(sys.argv[2]):
+    path, _, nanoseconds = line.rpartition(" ")
+    assert path and " " not in path and int(nanoseconds) > 0, line
+)",
+                                    chrome, folded});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+}
+
 TEST_F(Tracing, SaysWhyNothingIsRecorded) {
   const Outcome foreign = kintsugi({"trace", "attach", "chunkserver-1", "--start", "method:Stat"});
   EXPECT_EQ(foreign.exit_code, 1);

@@ -70,6 +70,7 @@ class Traced : public ::testing::Test {
     std::vector<std::string> found;
     if (thread >= trace.threads.size()) return found;
     for (const Record& record : trace.threads[thread].records) {
+      if (record.kind == Kind::kArgument) continue;
       std::string line = record.kind == Kind::kEntry ? ">" : record.kind == Kind::kExit ? "<" : "*";
       line += name(record.function);
       if ((record.flags & kTail) != 0) line += " tail";

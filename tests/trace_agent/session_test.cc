@@ -104,6 +104,23 @@ TEST_F(Recordings, HaveCoroutinesThatGoOnAsFunctions) {
   EXPECT_THAT(found, Contains(">count_up.destroy"));
 }
 
+TEST_F(Recordings, HaveTheFrameOfACoroutineBehindItsEntries) {
+  const Trace trace = record("use_numbers", [] { subject::use_numbers(); });
+  std::vector<uint64_t> resumed, destroyed;
+  const std::vector<Record>& records = trace.threads.at(0).records;
+  for (size_t i = 1; i < records.size(); ++i) {
+    if (records[i].kind != Kind::kArgument) continue;
+    EXPECT_EQ(records[i - 1].kind, Kind::kEntry);
+    EXPECT_EQ(records[i - 1].function, records[i].function);
+    EXPECT_EQ(records[i].extra, 1);
+    (name(records[i].function) == "count_up.resume" ? resumed : destroyed).push_back(records[i].ticks);
+  }
+  ASSERT_THAT(resumed, SizeIs(2));
+  EXPECT_EQ(resumed[0], resumed[1]);
+  EXPECT_NE(resumed[0], 0);
+  EXPECT_THAT(destroyed, ElementsAre(resumed[0]));
+}
+
 TEST_F(Recordings, LeaveArgumentsAndResultsAsTheyAre) {
   const auto session = open("all");
   for (int i = 0; i < 1000; ++i)

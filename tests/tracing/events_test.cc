@@ -271,6 +271,21 @@ TEST(EventsOfTraces, TheRequestThatWaitedLongerIsNamedWithWhatItWaitedFor) {
   }
 }
 
+TEST(EventsOfTraces, ACoroutineWithoutSledsMayPassFramesOn) {
+  Process server(1);
+  for (uint64_t request = 0; request < 2; ++request)
+    server.turn([&] {
+      server.resume("reads a connection", 0x1000);
+      server.frame(kFrameReceived, 0x70, request, request, Method::kReadChunk, rpc::kFlagRequest);
+      server.resume("read", 0x2000, {"work"});
+      server.call("read.destroy", {0x2000});
+    });
+  const auto reads = functions_of(separated({server.named}), "ReadChunk");
+  ASSERT_EQ(reads.size(), 2);
+  for (const auto& functions : reads)
+    EXPECT_EQ(functions.count("work"), 1);
+}
+
 TEST(EventsOfTraces, ArgumentsWhoseEntryIsLostAreLeftOut) {
   Process server(1);
   server.call("work");

@@ -69,6 +69,8 @@ void ProcessEvents::enter(Thread& thread, const Step& step) {
   if (function.role == Role::kResumed) return resume(thread, step);
   const uint32_t lane = lane_of(thread);
   if (function.role == Role::kSent || function.role == Role::kReceived) {
+    // Only coroutines pass frames on. If none is known to run here, one without sleds does, in the place of what suspended.
+    if (thread.left && thread.left_at == thread.stack.size()) settle(thread);
     mark_frame(lane, step, function.role);
   } else {
     writer_.enter(lane, step.unix_ns, function.id);
