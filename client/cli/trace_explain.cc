@@ -113,7 +113,7 @@ Json to_json(const std::vector<TraceAnswer>& answers) {
                    {"compared", answer.compared},
                    {"finding", answer.finding},
                    {"text", answer.text}});
-  return all;
+  return {{"answers", std::move(all)}};
 }
 
 }  // namespace kintsugi::cli

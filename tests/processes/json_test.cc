@@ -68,7 +68,7 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   ASSERT_EQ(kintsugi({"put", make_file("large", 1'000'000, 1), "/large"}).exit_code, 0);
   const std::string stripe =
       std::to_string(document({"stat", "/large"}).at("stripes").at(0).at("stripe_id").get<uint64_t>());
-  std::set<std::string> done{"cat"};
+  std::set<std::string> done{"cat", "trace export"};
   const auto does = [&](const std::string& command, const Words& arguments) {
     std::istringstream words(command);
     Words all;
@@ -149,11 +149,23 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
 #else
   done.insert({"fault set", "fault list", "fault clear"});
 #endif
+  const std::string trace = path("trace");
+  const Outcome tried = kintsugi({"trace", "attach", "chunkserver-2", "--for", "1ms"});
+  if (tried.err.find("KINTSUGI_SLEDS") == std::string::npos) {
+    EXPECT_EQ(does("trace attach", {"chunkserver-2", "--for", "100ms", "--out", trace}).at("phase"), "ended");
+    EXPECT_EQ(does("trace status", {"chunkserver-2"}).at("phase"), "ended");
+    EXPECT_THAT(does("trace show", {trace}).at("program").get<std::string>(),
+                ::testing::HasSubstr("kintsugi-chunkserver"));
+    EXPECT_TRUE(does("trace explain", {trace}).at("answers").is_array());
+  } else {
+    done.insert({"trace attach", "trace status", "trace show", "trace explain"});
+  }
   // What cannot be done with this cluster is refused with a document.
   for (const auto& [command, words] :
        std::map<std::string, Words>{{"metadata accept", {"metadata", "accept"}},
                                     {"quarantine keep", {"quarantine", "keep", "--stripe", "4711"}},
-                                    {"server remove", {"server", "remove", "chunkserver-1"}}}) {
+                                    {"server remove", {"server", "remove", "chunkserver-1"}},
+                                    {"trace detach", {"trace", "detach", "chunkserver-1"}}}) {
     Words all = words;
     all.push_back("--json");
     const Outcome outcome = kintsugi(all);
