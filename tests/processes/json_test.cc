@@ -154,8 +154,8 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   if (tried.err.find("KINTSUGI_SLEDS") == std::string::npos) {
     EXPECT_EQ(does("trace attach", {"chunkserver-2", "--for", "100ms", "--out", trace}).at("phase"), "ended");
     EXPECT_EQ(does("trace status", {"chunkserver-2"}).at("phase"), "ended");
-    EXPECT_THAT(does("trace show", {trace}).at("program").get<std::string>(),
-                ::testing::HasSubstr("kintsugi-chunkserver"));
+    EXPECT_NE(does("trace show", {trace}).at("program").get<std::string>().find("kintsugi-chunkserver"),
+              std::string::npos);
     EXPECT_TRUE(does("trace explain", {trace}).at("answers").is_array());
   } else {
     done.insert({"trace attach", "trace status", "trace show", "trace explain"});
