@@ -4,14 +4,14 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
     "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault trace stripe fsck diagnose metadata quarantine repair plan bench" ;;
-    "cluster") words="start stop status" ;;
+    "cluster") words="start stop status init check" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
     "snapshot") words="create list delete" ;;
@@ -27,6 +27,8 @@ _kintsugi() {
     "cluster start") [[ $current == -* ]] && words="--dir --chunkservers --racks --repair-managers --policy --repair-delay --chunk-size --json --help" ;;
     "cluster stop") [[ $current == -* ]] && words="--dir --json --help" ;;
     "cluster status") [[ $current == -* ]] && words="--dir --json --help" ;;
+    "cluster init") [[ $current == -* ]] && words="--out --add --renew --revoke --json --help" ;;
+    "cluster check") [[ $current == -* ]] && words="--etc --json --help" ;;
     "put") [[ $current == -* ]] && words="--replace --policy --json --help" ;;
     "get") [[ $current == -* ]] && words="--replace --json --help" ;;
     "cat") [[ $current == -* ]] && words="--help" ;;
@@ -95,11 +97,11 @@ complete -o default -F _kintsugi kintsugi
 _kintsugi_daemon() {
   local current=${COMP_WORDS[COMP_CWORD]} words=
   case "${1##*/}" in
-    "kintsugi-metaserver") words="--http-listen --secret-file --log-file --activity-log --listen --data-dir --daemons-on-machine --cache-memory --policy --chunk-bytes --inline-bytes --heartbeat-interval --suspect-after --dead-after --quarantine-retention --repair-delay --repair-max-per-server --config --help --version" ;;
-    "kintsugi-chunkserver") words="--http-listen --secret-file --log-file --activity-log --listen --advertise --metaserver --disks --name --rack --daemons-on-machine --buffer-memory --cache-memory --cache-keep --disk-bandwidth --link-up --link-down --link-probe --repair-bandwidth --config --help --version" ;;
-    "kintsugi-repair-manager") words="--http-listen --secret-file --log-file --activity-log --listen --advertise --metaserver --repair-schedule --repair-shape --config --help --version" ;;
-    "kintsugi-monitor") words="--http-listen --secret-file --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --metrics-record --metrics-interval --metrics-bytes --metrics-time --config --help --version" ;;
-    "kintsugi-mount") words="--metaserver --secret-file --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
+    "kintsugi-metaserver") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --data-dir --daemons-on-machine --cache-memory --policy --chunk-bytes --inline-bytes --heartbeat-interval --suspect-after --dead-after --quarantine-retention --repair-delay --repair-max-per-server --config --help --version" ;;
+    "kintsugi-chunkserver") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --disks --name --rack --daemons-on-machine --buffer-memory --cache-memory --cache-keep --disk-bandwidth --link-up --link-down --link-probe --repair-bandwidth --config --help --version" ;;
+    "kintsugi-repair-manager") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --repair-schedule --repair-shape --config --help --version" ;;
+    "kintsugi-monitor") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --metrics-record --metrics-interval --metrics-bytes --metrics-time --config --help --version" ;;
+    "kintsugi-mount") words="--metaserver --secret-file --tls-certificate --tls-key --tls-authority --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
   esac
   [[ $current == -* ]] && COMPREPLY=($(compgen -W "$words" -- "$current")) || COMPREPLY=()
 }
