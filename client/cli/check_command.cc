@@ -43,8 +43,8 @@ Result<std::vector<std::pair<fs::path, std::string_view>>> files_in(const std::s
   return files;
 }
 
-void check(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
-  check_addresses(daemon, findings);
+void check(const CheckedDaemon& daemon, ListenAddresses& taken, std::vector<Finding>& findings) {
+  check_addresses(daemon, taken, findings);
   check_names(daemon, findings);
   check_keys(daemon, findings);
   check_disks(daemon, findings);
@@ -77,11 +77,12 @@ Status check_host(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const auto files, files_in(arguments.directory));
   std::vector<Finding> findings;
   check_machine(findings);
+  ListenAddresses taken;
   for (const auto& [file, daemon] : files) {
     const std::string name = file.stem(), program = program_of(daemon);
     auto settings = DaemonSettings::ask(program, file);
     if (settings)
-      check({name, program, std::move(*settings)}, findings);
+      check({name, program, std::move(*settings)}, taken, findings);
     else
       findings.push_back({Verdict::kProblem, name, settings.error().message()});
   }

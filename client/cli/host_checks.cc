@@ -93,9 +93,11 @@ bool runs(const std::string& program) {
   return false;
 }
 
-void check_address(const CheckedDaemon& daemon, std::string_view key, About& about) {
+void check_address(const CheckedDaemon& daemon, std::string_view key, ListenAddresses& taken, About& about) {
   const auto at = daemon.settings.address(key);
   if (!at) return;
+  if (const auto [other, is_new] = taken.emplace(at->to_string(), daemon.name); !is_new && at->port != 0)
+    return about.bad(fmt::format("{}: {} listens at {}, too", key, other->second, at->to_string()));
   const auto addresses = look_up(at->host, at->port);
   if (!addresses) return about.bad(fmt::format("{}: {}", key, addresses.error().message()));
   switch (const int error = error_of_listening(**addresses)) {
@@ -196,10 +198,10 @@ void check_machine(std::vector<Finding>& findings) {
     about.good("the clock is kept right");
 }
 
-void check_addresses(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
+void check_addresses(const CheckedDaemon& daemon, ListenAddresses& taken, std::vector<Finding>& findings) {
   About about(daemon.name, findings);
-  check_address(daemon, "listen", about);
-  check_address(daemon, "http_listen", about);
+  check_address(daemon, "listen", taken, about);
+  check_address(daemon, "http_listen", taken, about);
 }
 
 void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings) {

@@ -1,6 +1,7 @@
 /// What would keep the daemons of this host from working, found without starting one.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ struct CheckedDaemon {
 
 /// Kernel, memory, limits, and whether somebody keeps the clock right.
 void check_machine(std::vector<Finding>& findings);
-/// Addresses that it listens at: they are this host's, and free or its own.
-void check_addresses(const CheckedDaemon& daemon, std::vector<Finding>& findings);
+/// Who of this host listens where, by its settings.
+using ListenAddresses = std::map<std::string, std::string>;
+/// Addresses that it listens at: they are this host's, and free or its own. They are put into `taken`, and must not be those
+/// of another daemon there.
+void check_addresses(const CheckedDaemon& daemon, ListenAddresses& taken, std::vector<Finding>& findings);
 /// Names of others resolve.
 void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings);
 /// Secret and certificate, which is for the addresses that the daemon has.

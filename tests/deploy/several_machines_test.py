@@ -168,6 +168,14 @@ class SeveralMachines(unittest.TestCase):
             time.sleep(1)
         self.assertEqual(self.run_on("desk-1", "kintsugi", "fsck", "/").returncode, 0)
 
+        # Two daemons of a host with one address.
+        host = self.keys / "hosts/store-2"
+        shutil.copy(host / "chunkserver-1.toml", host / "chunkserver-2.toml")
+        done = self.run_on("store-2", "kintsugi", "cluster", "check")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("listen: chunkserver-1 listens at", done.stdout)
+        (host / "chunkserver-2.toml").unlink()
+
         # A host of another cluster is told why it is refused.
         foreign = self.directory / "foreign"
         subprocess.run([BINARIES / "kintsugi", "cluster", "init", self.file, "--out", foreign], check=True, stdout=subprocess.DEVNULL)

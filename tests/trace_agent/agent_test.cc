@@ -3,6 +3,8 @@
 
 #include <thread>
 
+#include <sys/resource.h>
+
 #include "common/proto/trace.pb.h"
 #include "common/runtime/production/production_runtime.h"
 #include "tests/common/runtime_virtual_loop.h"
@@ -55,6 +57,23 @@ TEST_F(AgentOfAProcess, GivesTheCodeBackWhenNobodyDetachesIt) {
   EXPECT_EQ(wait_for(Phase::kEnded).phase, Phase::kEnded);
   EXPECT_EQ(code(), before);
   EXPECT_EQ(read_trace(agent.status().path)->end, End::kDeadline);
+}
+
+TEST_F(AgentOfAProcess, IsFreeForTheNextAfterItGotNoThread) {
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // in a process of its own, which keeps no stacks of threads that ended
+  const auto attach_without_and_with_memory = [&] {
+    rlimit before{};
+    ::getrlimit(RLIMIT_AS, &before);
+    const rlimit none{1 << 20, before.rlim_max};
+    ::setrlimit(RLIMIT_AS, &none);
+    const Status refused = attach("all");
+    ::setrlimit(RLIMIT_AS, &before);
+    const Status done = attach("all");
+    std::fprintf(stderr, "first: %s; then: %s\n", refused.to_string().c_str(), done.to_string().c_str());
+    std::_Exit(refused.ok() || !done.ok());
+  };
+  EXPECT_EXIT(attach_without_and_with_memory(), ::testing::ExitedWithCode(0), "a thread to record with");
 }
 
 TEST_F(AgentOfAProcess, EndsWhenTheMemoryIsFull) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -44,7 +45,12 @@ Status Agent::attach(AttachOptions options) {
   deadline_ = steady_clock::now() + options.limit;
   wanted_ = true;
   const SignalsBlocked blocked;
-  thread_ = std::thread([this, options = std::move(options)] { run(options); });
+  try {
+    thread_ = std::thread([this, options = std::move(options)] { run(options); });
+  } catch (const std::system_error& failure) {
+    status_ = {};
+    return status_from_errno(failure.code().value(), "a thread to record with");
+  }
   return {};
 }
 
