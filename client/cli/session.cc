@@ -35,7 +35,7 @@ client::ActingUser this_user() {
   return user;
 }
 
-/// What fails by an exception, as printing does when nobody reads any more, ends like everything else.
+/// Does the work. An exception, as printing throws when nobody reads any more, becomes a status, or ends the process.
 Status done_without_exceptions(const Run& work, Session& session) {
   try {
     return work(session);

@@ -8,7 +8,7 @@ cd "${1:-.}"
 command -v clang-format-19 >/dev/null || { echo "clang-format-19 is missing: scripts/install_deps.sh installs it"; exit 1; }
 
 formatted() {
-  find client chunkserver common erasure metaserver monitoring partial_sum repair_manager tests \
+  find client chunkserver common erasure metaserver monitoring partial_sum repair_manager tests tracing \
        -path client/capi/include -prune -o -path tests/capi/program -prune -o \( -name '*.cc' -o -name '*.h' \) -print0
 }
 if ! wrong=$(formatted | xargs -0 -n 100 clang-format-19 --dry-run -Werror 2>&1); then

@@ -48,7 +48,8 @@ struct Recording {
   const uint8_t* indirect = nullptr;
   const uint32_t* taken = nullptr;
   uint32_t taken_count = 0;
-  const uint8_t* arguments = nullptr;  ///< by function - 1: which are recorded; bit 0 stands for the first one
+  /// By function - 1, which arguments are recorded; bit 0 stands for the first one.
+  const uint8_t* arguments = nullptr;
   const FunctionStart* starts = nullptr;
   uint32_t start_count = 0;
 

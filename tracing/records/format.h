@@ -20,7 +20,8 @@ enum class Kind : uint8_t {
   kEntry = 1,  ///< a function was entered, or a coroutine resumed
   kExit = 2,   ///< it was left; flags say how
   kStart = 3,  ///< the start event happened: what the function of the record did is traced from here on
-  kArgument = 4,  ///< of the function that the records before it entered: `ticks` is its value, `extra` its place from 1 on
+  /// An argument of the function that the records before it entered: `ticks` is its value, `extra` its place from 1 on.
+  kArgument = 4,
   kCount
 };
 
