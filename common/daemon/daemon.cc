@@ -217,9 +217,10 @@ void Ending::end(Status why, int exit_status) {
 int run(int argc, const char* const* argv, Settings& settings, const Make& make) {
   // What a daemon writes may hold what only its user may read: contents of files, names, where things are.
   ::umask(kOwnerOnly);
-  install_last_words(settings.program());
-  // A hangup never ends a daemon: from run_parsed() on it opens the log file again.
+  // A hangup never ends a daemon: from run_parsed() on it opens the log file again. It is ignored before there are last
+  // words, which leave alone what is ignored: between the two a hangup would be the daemon's end.
   std::signal(SIGHUP, SIG_IGN);
+  install_last_words(settings.program());
   settings.parse_or_exit(argc, argv);
   if (!settings.log_file.empty()) log::set_file(settings.log_file, log::Writing::kInBackground);
   log::info("{} starts with\n{}", settings.program(), settings.effective());
