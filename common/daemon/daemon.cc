@@ -15,6 +15,7 @@
 #include "common/base/last_words.h"
 #include "common/daemon/certificate_metrics.h"
 #include "common/daemon/loop_metrics.h"
+#include "common/log/audit_log.h"
 #include "common/log/log.h"
 #include "common/runtime/production/activity_file.h"
 #include "common/runtime/production/run.h"
@@ -222,7 +223,10 @@ int run(int argc, const char* const* argv, Settings& settings, const Make& make)
   std::signal(SIGHUP, SIG_IGN);
   install_last_words(settings.program());
   settings.parse_or_exit(argc, argv);
-  if (!settings.log_file.empty()) log::set_file(settings.log_file, log::Writing::kInBackground);
+  if (!settings.log_file.empty()) {
+    log::set_file(settings.log_file, log::Writing::kInBackground);
+    log::set_audit_file(log::audit_path(settings.log_file));
+  }
   log::info("{} starts with\n{}", settings.program(), settings.effective());
   int exit_status = kExitFailed;
   const Status status = run_parsed(settings, make, exit_status);

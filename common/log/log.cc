@@ -12,6 +12,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "common/base/last_words.h"
+#include "common/log/audit_log.h"
 #include "common/log/log_file.h"
 #include "common/log/log_pattern.h"
 #include "common/log/silence.h"
@@ -34,11 +35,16 @@ struct State {
   std::shared_ptr<LogFile> file;                               ///< null: standard error
   std::shared_ptr<spdlog::details::thread_pool> background{};  ///< null: whoever logs writes
   std::function<void(Level, std::string_view)> sink;
+  /// The audit log; null: its lines go to the log.
+  std::shared_ptr<spdlog::logger> audit{};
+  std::shared_ptr<LogFile> audit_file{};
+  std::shared_ptr<spdlog::details::thread_pool> audit_background{};
 };
 
 std::atomic<Level> minimum{Level::kInfo};
 thread_local int silences = 0;
 LineCounts counts;
+LineCounts audit_counts;
 
 std::shared_ptr<spdlog::logger> with_our_form(std::shared_ptr<spdlog::logger> logger) {
   logger->set_pattern(kPattern);
@@ -66,6 +72,19 @@ spdlog::level::level_enum to_spdlog(Level level) {
     case Level::kError: return spdlog::level::err;
   }
   return spdlog::level::err;
+}
+
+/// Escapes what could begin a new line or change how a terminal shows it.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || c == '\\')
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
+    else
+      out += c;
+  }
+  return out;
 }
 
 /// Runs in signal handlers.
@@ -110,15 +129,57 @@ void set_file(const std::string& path, Writing writing) {
 void reopen_file() {
   std::lock_guard lock(state().mutex);
   if (state().file) state().file->reopen();
+  if (state().audit_file) state().audit_file->reopen();
 }
 
 void flush(std::chrono::milliseconds limit) {
-  for (auto waited = 0ms; waited < limit && !counts.all_written(); waited += kPoll)
+  for (auto waited = 0ms; waited < limit && !(counts.all_written() && audit_counts.all_written());
+       waited += kPoll)
     std::this_thread::sleep_for(kPoll);
+}
+
+void set_audit_file(const std::string& path) {
+  std::shared_ptr<LogFile> file;
+  try {
+    file = std::make_shared<LogFile>(path, audit_counts);
+  } catch (const spdlog::spdlog_ex& failure) {
+    error("audit log {} cannot be used, so its lines go to the log: {}", path, failure.what());
+    return;
+  }
+  auto background = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
+  auto logger = std::make_shared<spdlog::async_logger>("kintsugi", file, background,
+                                                       spdlog::async_overflow_policy::overrun_oldest);
+  with_our_form(logger);
+  std::lock_guard lock(state().mutex);
+  state().audit = std::move(logger);
+  state().audit_file = std::move(file);
+  state().audit_background = std::move(background);
+}
+
+void audit(std::string_view text) {
+  const std::string line = escaped(text);
+  std::shared_ptr<spdlog::logger> logger;
+  std::shared_ptr<spdlog::details::thread_pool> background;
+  {
+    std::lock_guard lock(state().mutex);
+    logger = state().sink ? nullptr : state().audit;
+    background = state().audit_background;
+    if (logger) ++audit_counts.submitted;
+  }
+  if (!logger) return info("audit: {}", line);
+  logger->info("{}", line);
+  audit_counts.dropped = background->overrun_counter();
 }
 
 uint64_t dropped_lines() {
   return counts.dropped;
+}
+
+std::string audit_path(const std::string& log_file) {
+  constexpr std::string_view kEnd = ".log";
+  const std::string stem =
+      log_file.ends_with(kEnd) ? log_file.substr(0, log_file.size() - kEnd.size()) : log_file;
+  return stem + ".audit.log";
 }
 
 void set_sink(std::function<void(Level, std::string_view)> sink) {

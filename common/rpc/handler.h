@@ -14,13 +14,21 @@
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"
 
+namespace kintsugi::proto {
+class Caller;
+}
+
 namespace kintsugi::rpc {
+
+/// The user for whom a request asks, in the request. Null: requests of the method name none.
+using CallerOf = proto::Caller* (*)(google::protobuf::MessageLite& request);
 
 struct UnaryHandler {
   using Message = google::protobuf::MessageLite;
 
   const Message* request = nullptr;  ///< the default instances, from which new messages are made
   const Message* response = nullptr;
+  CallerOf caller = nullptr;
   void* service = nullptr;  ///< null: nothing is registered
   asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request,
                                     Message& response) = nullptr;
@@ -33,6 +41,7 @@ struct StreamHandler {
   using Message = google::protobuf::MessageLite;
 
   const Message* request = nullptr;
+  CallerOf caller = nullptr;
   void* service = nullptr;
   asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request, Stream& stream) = nullptr;
   std::shared_ptr<void> kept;
@@ -53,6 +62,18 @@ template <class Service, class Input, class Output>
 struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&) const>
     : HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&)> {};
 
+/// A request with the field `caller` is squashed without anybody's doing.
+template <class Request>
+constexpr CallerOf caller_of() {
+  if constexpr (requires(Request& request) { request.mutable_caller(); }) {
+    return [](google::protobuf::MessageLite& request) {
+      return static_cast<Request&>(request).mutable_caller();
+    };
+  } else {
+    return nullptr;
+  }
+}
+
 template <auto Function, class Service>
 UnaryHandler unary_of(Service& service) {
   using Types = HandlerTypes<decltype(Function)>;
@@ -60,6 +81,7 @@ UnaryHandler unary_of(Service& service) {
   UnaryHandler handler;
   handler.request = &Types::Request::default_instance();
   handler.response = &Types::Response::default_instance();
+  handler.caller = caller_of<typename Types::Request>();
   handler.service = &service;
   handler.invoke = [](void* self, Context context, const Message& request, Message& response) {
     return (static_cast<Service*>(self)->*Function)(context,
@@ -75,6 +97,7 @@ StreamHandler stream_of(Service& service) {
   static_assert(std::is_same_v<typename Types::Response, Stream>);
   StreamHandler handler;
   handler.request = &Types::Request::default_instance();
+  handler.caller = caller_of<typename Types::Request>();
   handler.service = &service;
   handler.invoke = [](void* self, Context context, const StreamHandler::Message& request, Stream& stream) {
     return (static_cast<Service*>(self)->*Function)(

@@ -10,18 +10,37 @@ namespace {
 
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kHelloBytes = 8 + kNonceBytes;
+constexpr size_t kClaimsBytesOffset = 6;
 constexpr std::byte kProven{1};
-constexpr std::byte kRefused{0};
+constexpr std::byte kUnproven{0};
+constexpr std::byte kRefused{2};
+constexpr size_t kMaxSentenceBytes = 512;
 constexpr std::string_view kSecretsDiffer = "cluster secret does not match";
 
 using Hello = std::array<std::byte, kHelloBytes>;
 
-Hello make_hello(runtime::Random& random) {
+/// Numbers of the tail of a verdict.
+struct RefusalHead {
+  uint8_t code;
+  uint8_t sentence_bytes[2];
+};
+
+Hello make_hello(runtime::Random& random, size_t claims_bytes = 0) {
   Hello hello{};
+  const auto claims = static_cast<uint16_t>(claims_bytes);
+  std::memcpy(hello.data() + kClaimsBytesOffset, &claims, sizeof claims);
   std::memcpy(hello.data(), &kMagic, sizeof kMagic);
   std::memcpy(hello.data() + 4, &kVersion, sizeof kVersion);
   random.fill(std::span(hello).subspan(8));
   return hello;
+}
+
+/// What both ends say when a proof is wrong.
+Status unproven(const Secret& secret) {
+  const auto token = principal_of(secret.claims());
+  if (secret.claims().empty() || !token) return {Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  return {Code::kPermissionDenied,
+          fmt::format("{} is not of this cluster, or its file was changed", token->text())};
 }
 
 /// Empty unless the peer's first bytes are of TLS, which this end does not speak on this connection.
@@ -93,10 +112,39 @@ asio::awaitable<Status> send(BufferedConnection& connection, std::span<const std
   co_return co_await connection.write(std::span(&buffer, 1));
 }
 
+asio::awaitable<Status> send_text(BufferedConnection& connection, std::string text) {
+  co_return co_await send(connection, std::as_bytes(std::span(text)));
+}
+
+/// Why the server refuses a token whose key this end has proven.
+asio::awaitable<Status> read_refusal(BufferedConnection& connection) {
+  RefusalHead head;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(std::as_writable_bytes(std::span(&head, 1))));
+  uint16_t bytes;
+  std::memcpy(&bytes, head.sentence_bytes, sizeof bytes);
+  if (bytes > kMaxSentenceBytes) co_return Status{Code::kCorrupt, "handshake: a refusal that is too long"};
+  std::string sentence(bytes, '\0');
+  KINTSUGI_CO_TRY(co_await connection.read_exact(std::as_writable_bytes(std::span(sentence))));
+  const bool later = head.code == static_cast<uint8_t>(Code::kUnavailable);
+  co_return Status{later ? Code::kUnavailable : Code::kPermissionDenied, std::move(sentence)};
+}
+
+asio::awaitable<Status> send_refusal(BufferedConnection& connection, const Status& refusal) {
+  const std::string sentence = refusal.message().substr(0, kMaxSentenceBytes);
+  const auto bytes = static_cast<uint16_t>(sentence.size());
+  std::string verdict(1, static_cast<char>(kRefused));
+  verdict += static_cast<char>(refusal.code());
+  verdict.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  verdict += sentence;
+  return send_text(connection, std::move(verdict));
+}
+
 asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                            BufferedConnection& connection) {
-  Hello own = make_hello(runtime.random);
-  KINTSUGI_CO_TRY(co_await send(connection, own));
+  const std::string& claims = secret.claims();
+  Hello own = make_hello(runtime.random, claims.size());
+  std::string greeting(reinterpret_cast<const char*>(own.data()), own.size());
+  KINTSUGI_CO_TRY(co_await send_text(connection, greeting + claims));
   Hello peer;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
   KINTSUGI_CO_TRY(check_hello(peer));
@@ -107,16 +155,30 @@ asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, cons
   // A server that could not prove itself gets zeros: it logs the mismatch and learns nothing.
   if (peer_proven) own_proof = prove(secret, "client", own, peer);
   KINTSUGI_CO_TRY(co_await send(connection, own_proof));
-  if (!peer_proven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  if (!peer_proven) co_return unproven(secret);
   std::array<std::byte, 1> verdict;
   KINTSUGI_CO_TRY(co_await connection.read_exact(verdict));
-  if (verdict[0] != kProven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  if (verdict[0] == kRefused) co_return co_await read_refusal(connection);
+  if (verdict[0] != kProven) co_return unproven(secret);
   connection.marks().begin(number_of(own, peer), /*dialled=*/true);
   co_return Status{};
 }
 
-asio::awaitable<Status> exchange_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                           BufferedConnection& connection) {
+/// The claims that follow a client's hello, if there are any.
+asio::awaitable<Result<std::string>> read_claims(BufferedConnection& connection, const Hello& hello) {
+  uint16_t bytes;
+  std::memcpy(&bytes, hello.data() + kClaimsBytesOffset, sizeof bytes);
+  if (bytes > kMaxClaimsBytes)
+    co_return Status{Code::kLimitExceeded, fmt::format("handshake: claims of {} bytes", bytes)};
+  std::string claims(bytes, '\0');
+  if (!claims.empty())
+    KINTSUGI_CO_TRY(co_await connection.read_exact(std::as_writable_bytes(std::span(claims))));
+  co_return claims;
+}
+
+asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& runtime, const Secret& secret,
+                                                      const RefusedTokens& refused,
+                                                      BufferedConnection& connection) {
   Hello peer;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
   Hello own = make_hello(runtime.random);
@@ -126,19 +188,30 @@ asio::awaitable<Status> exchange_as_server(const runtime::Runtime& runtime, cons
     if (std::memcmp(peer.data(), own.data(), sizeof kMagic) == 0) (void)co_await send(connection, own);
     co_return hello;
   }
+  Result<std::string> claims = co_await read_claims(connection, peer);
+  if (!claims) co_return claims.error();
+  Result<Principal> principal = claims->empty() ? Principal{} : principal_of(*claims);
+  if (!principal) co_return principal;
+  const Secret key = claims->empty() ? secret : token_key(secret, std::move(*claims));
   std::array<std::byte, kHelloBytes + sizeof(Mac)> answer;
-  Mac own_proof = prove(secret, "server", peer, own);
+  Mac own_proof = prove(key, "server", peer, own);
   std::memcpy(answer.data(), own.data(), own.size());
   std::memcpy(answer.data() + own.size(), own_proof.data(), own_proof.size());
   KINTSUGI_CO_TRY(co_await send(connection, answer));
   Mac peer_proof;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
-  bool peer_proven = equal(peer_proof, prove(secret, "client", peer, own));
-  std::array<std::byte, 1> verdict{peer_proven ? kProven : kRefused};
+  const bool peer_proven = equal(peer_proof, prove(key, "client", peer, own));
+  const Status allowed = peer_proven ? refused.check(*principal, runtime.clock.wall_now()) : unproven(key);
+  if (peer_proven && !allowed.ok()) {
+    (void)co_await send_refusal(connection, allowed);
+    co_return allowed;
+  }
+  std::array<std::byte, 1> verdict{peer_proven ? kProven : kUnproven};
   Status sent = co_await send(connection, verdict);
-  if (!peer_proven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  if (!peer_proven) co_return allowed;
+  KINTSUGI_CO_TRY(std::move(sent));
   connection.marks().begin(number_of(peer, own), /*dialled=*/false);
-  co_return sent;
+  co_return principal;
 }
 
 }  // namespace
@@ -151,12 +224,15 @@ asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const S
   co_return status.with_context(connection->peer());
 }
 
-asio::awaitable<Status> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                        std::shared_ptr<BufferedConnection> connection, TimePoint deadline) {
+asio::awaitable<Result<Principal>> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
+                                                   const RefusedTokens& refused,
+                                                   std::shared_ptr<BufferedConnection> connection,
+                                                   TimePoint deadline) {
   CloseTimer timer(runtime.clock, deadline, connection);
-  Status status = co_await exchange_as_server(runtime, secret, *connection);
-  if (timer.fired()) status = Status{Code::kDeadlineExceeded, "handshake: not finished in time"};
-  co_return status.with_context(connection->peer());
+  Result<Principal> principal = co_await exchange_as_server(runtime, secret, refused, *connection);
+  if (timer.fired()) principal = Status{Code::kDeadlineExceeded, "handshake: not finished in time"};
+  if (!principal) co_return Status(principal.error()).with_context(connection->peer());
+  co_return principal;
 }
 
 }  // namespace kintsugi::rpc

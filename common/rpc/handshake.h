@@ -1,13 +1,16 @@
-/// The first exchange on a new connection: both sides prove to each other that they know the cluster secret.
+/// The first exchange on a new connection: both sides prove to each other that they know the cluster secret, or the key of
+/// the client's token.
 ///
 /// ```
-/// client -> server  {magic u32, version u16, 0 u16, nonce 16}
+/// client -> server  {magic u32, version u16, claims bytes u16, nonce 16}, {claims}
 /// server -> client  {magic u32, version u16, 0 u16, nonce 16, MAC("server", both nonces)}
 /// client -> server  {MAC("client", both nonces)}
-/// server -> client  {verdict u8}: 1 = proven
+/// server -> client  {verdict u8}: 1 = proven; 2 = proven, and refused: {code u8, length u16, sentence}
 /// ```
 ///
-/// The role is part of what is signed, so that a proof cannot be sent back to the side that made it.
+/// The role is part of what is signed, so that a proof cannot be sent back to the side that made it. Who has the secret
+/// sends no claims. With claims both sides use the key that follows from them (token.h). A token that has expired or is
+/// revoked is told so only after its holder has proven that it has the key.
 #pragma once
 
 #include <memory>
@@ -16,17 +19,23 @@
 
 #include "common/base/status.h"
 #include "common/rpc/buffered_connection.h"
+#include "common/rpc/refused_tokens.h"
 #include "common/rpc/secret.h"
+#include "common/rpc/token.h"
 #include "common/runtime/runtime.h"
 
 namespace kintsugi::rpc {
 
-/// Errors: kPermissionDenied (secrets differ, or only one end speaks TLS), kInvalidArgument (not a Kintsugi peer, another version),
+/// Errors: kPermissionDenied (secrets differ, the token is refused, or only one end speaks TLS), kInvalidArgument (not a
+/// Kintsugi peer, another version), kUnavailable (the server does not know yet which tokens are revoked),
 /// kDeadlineExceeded, or that of the connection; each names the peer. The caller closes the connection on any error; at
 /// the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                         std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
-asio::awaitable<Status> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                        std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
+/// Who has proven itself. REQUIRES: `secret` is the cluster's.
+asio::awaitable<Result<Principal>> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
+                                                   const RefusedTokens& refused,
+                                                   std::shared_ptr<BufferedConnection> connection,
+                                                   TimePoint deadline);
 
 }  // namespace kintsugi::rpc

@@ -47,6 +47,10 @@ std::string_view method_name(Method method) {
     case Method::kListQuarantine: return "ListQuarantine";
     case Method::kChangeQuarantine: return "ChangeQuarantine";
     case Method::kKeepUpload: return "KeepUpload";
+    case Method::kCreateToken: return "CreateToken";
+    case Method::kListTokens: return "ListTokens";
+    case Method::kRevokeToken: return "RevokeToken";
+    case Method::kRevokedTokens: return "RevokedTokens";
     case Method::kLookup: return "Lookup";
     case Method::kGetInode: return "GetInode";
     case Method::kSetAttributes: return "SetAttributes";

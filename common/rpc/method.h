@@ -43,6 +43,11 @@ enum class Method : uint16_t {
   kListQuarantine = 30,
   kChangeQuarantine = 31,
   kKeepUpload = 32,
+  // tokens (common/proto/token.proto)
+  kCreateToken = 33,
+  kListTokens = 34,
+  kRevokeToken = 35,
+  kRevokedTokens = 36,  ///< any daemon -> metaserver
   // the same by inode (common/proto/inode.proto)
   kLookup = 100,
   kGetInode = 101,

@@ -1,33 +1,24 @@
 #include "common/rpc/secret.h"
 
-#include <cerrno>
 #include <climits>
 #include <deque>
 
-#include <fcntl.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/assert.h"
+#include "common/rpc/private_file.h"
+#include "common/rpc/token.h"
 
 namespace kintsugi::rpc {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kSecretFileBytes = 2 * kSecretBytes + 1;  // hex and a newline
-
-/// A file descriptor that is closed on every way out.
-struct FileDescriptor {
-  int fd = -1;
-  ~FileDescriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
+constexpr size_t kMostRead = 8192;
 
 /// A prepared context, which each MAC copies: OpenSSL takes microseconds to fetch an algorithm.
 EVP_MAC_CTX* prepared_hmac() {
@@ -108,49 +99,22 @@ int hex_digit(char c) {
   return -1;
 }
 
-Status write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return status_from_errno(errno, "write " + path);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  if (::fsync(fd) != 0) return status_from_errno(errno, "sync " + path);
-  return {};
-}
-
 }  // namespace
 
 Result<Secret> Secret::load(const std::string& path) {
-  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) return status_from_errno(errno, "open secret file " + path);
-  struct stat info{};
-  if (::fstat(file.fd, &info) != 0) return status_from_errno(errno, "stat secret file " + path);
-  if (!S_ISREG(info.st_mode))
-    return Status{Code::kInvalidArgument, "secret file " + path + " is not a regular file"};
-  if ((info.st_mode & 0077) != 0) {
-    return Status{Code::kPermissionDenied,
-                  fmt::format("secret file {} has mode {:04o}: others may read it (chmod 600)", path,
-                              info.st_mode & 07777)};
-  }
-  std::array<char, kSecretFileBytes + 1> text;
-  size_t size = 0;
-  while (size < text.size()) {
-    ssize_t n = ::read(file.fd, text.data() + size, text.size() - size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return status_from_errno(errno, "read secret file " + path);
-    if (n == 0) break;
-    size += static_cast<size_t>(n);
-  }
-  if (size != kSecretFileBytes || text[kSecretFileBytes - 1] != '\n') {
-    return Status{Code::kInvalidArgument, "secret file " + path + " must hold 64 hex digits and a newline"};
-  }
+  // A token is longer: it is read as far as it takes to tell.
+  KINTSUGI_ASSIGN(std::string text, read_private_file(path, "secret file", kMostRead));
+  if (looks_like_token(text))
+    return Status{
+        Code::kInvalidArgument,
+        "secret file " + path + " holds a token: name it with KINTSUGI_TOKEN_FILE; daemons need the secret"};
+  const Status no_secret{Code::kInvalidArgument,
+                         "secret file " + path + " must hold 64 hex digits and a newline"};
+  if (text.size() != kSecretFileBytes || text.back() != '\n') return no_secret;
   std::array<std::byte, kSecretBytes> key;
   for (size_t i = 0; i < kSecretBytes; ++i) {
-    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) {
-      return Status{Code::kInvalidArgument, "secret file " + path + " must hold 64 hex digits and a newline"};
-    }
+    const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return no_secret;
     key[i] = static_cast<std::byte>(high * 16 + low);
   }
   OPENSSL_cleanse(text.data(), text.size());
@@ -166,17 +130,9 @@ Result<Secret> Secret::create(const std::string& path) {
   for (std::byte b : key)
     text += fmt::format("{:02x}", static_cast<unsigned>(b));
   text += '\n';
-  FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (file.fd < 0) {
-    if (errno == EEXIST) return Status{Code::kAlreadyExists, "secret file " + path + " exists already"};
-    return status_from_errno(errno, "create secret file " + path);
-  }
-  Status written = write_all(file.fd, text, path);
+  const Status written = write_private_file(path, "secret file", text);
   OPENSSL_cleanse(text.data(), text.size());
-  if (!written.ok()) {
-    ::unlink(path.c_str());  // a half-written secret must not be found by the next start
-    return written;
-  }
+  if (!written.ok()) return written;
   return Secret(key);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -20,17 +21,23 @@ using Mac = std::array<std::byte, 32>;
 class Secret {
  public:
   Secret() = default;  ///< a secret of zeros, only for tests
-  explicit Secret(std::array<std::byte, 32> key) : key_(key) {}
+  /// With claims it is the key of a token (token.h), which its holder uses in place of the cluster's secret.
+  explicit Secret(std::array<std::byte, 32> key, std::string claims = {})
+      : key_(key), claims_(std::move(claims)) {}
 
-  /// Reads 64 hex digits and a newline. Refuses a file that others may read, one of another size, or not hex.
+  /// Reads 64 hex digits and a newline. Refuses a file that others may read, one of another size, or not hex, and that
+  /// of a token.
   static Result<Secret> load(const std::string& path);
   /// Makes a new file (mode 0600); kAlreadyExists keeps what is there.
   static Result<Secret> create(const std::string& path);
 
   Mac mac(std::string_view purpose, std::span<const std::byte> message) const;
+  /// Claims of the token whose key this is, as they are shown to servers; empty: it is the cluster's secret.
+  const std::string& claims() const { return claims_; }
 
  private:
   std::array<std::byte, 32> key_{};
+  std::string claims_;
 };
 
 /// Compares in constant time, so that a forger learns nothing from how long it takes.

@@ -51,6 +51,15 @@ void Server::on_connection_ended(std::function<void(uint64_t connection)> tell) 
   state_->connection_ended = std::move(tell);
 }
 
+void Server::admit_tokens_by(Admit admit) {
+  KINTSUGI_ASSERT(!state_->listener);
+  state_->admit = std::move(admit);
+}
+
+void Server::refuse_tokens(std::unordered_set<uint64_t> ids) {
+  state_->refused.replace(std::move(ids));
+}
+
 Status Server::start(const runtime::Endpoint& at) {
   KINTSUGI_ASSERT(!state_->listener);
   KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));

@@ -1,8 +1,9 @@
-/// Accepts connections, proves and checks the cluster secret, and maps each request to one coroutine.
+/// Accepts connections, proves and checks the cluster secret or a token, and maps each request to one coroutine.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <unordered_set>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -16,6 +17,8 @@
 
 namespace kintsugi::rpc {
 
+struct Principal;  // common/rpc/token.h
+
 struct ServerLimits {
   size_t max_connections = 4096;
   /// When so many calls run, the connection is not read until some of them end.
@@ -26,6 +29,7 @@ struct ServerLimits {
 /// Register handlers, then start; stop closes everything and waits for the handlers to end.
 ///
 /// The Context given to a handler has the caller's deadline and trace, and `recorder` as given here.
+/// A request by a token needs the right of its method (rights.h), and those that administer are told in the audit log.
 /// Anything malformed or unproven closes that connection, with a logged reason (a few a minute), and touches nothing
 /// else. How many connections may be unproven at a time is limited, in all and by address (strangers.h).
 class Server {
@@ -65,6 +69,15 @@ class Server {
   /// Has `tell` called with the number (Context::connection) of each proven connection that has ended, but for those
   /// that end because the server stops. REQUIRES: start() was not called.
   void on_connection_ended(std::function<void(uint64_t connection)> tell);
+
+  /// What a daemon asks of requests by tokens, beside the right of the method. It may change the request.
+  using Admit =
+      std::function<Status(const Principal& by, Method method, google::protobuf::MessageLite& request)>;
+  /// REQUIRES: start() was not called.
+  void admit_tokens_by(Admit admit);
+  /// Tokens with these ids are refused from now on, also on connections that are open. Before the first call all tokens
+  /// are: nobody knows which ones are revoked.
+  void refuse_tokens(std::unordered_set<uint64_t> ids);
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;

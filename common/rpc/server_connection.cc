@@ -3,6 +3,7 @@
 
 #include "common/log/log.h"
 #include "common/proto/types.pb.h"
+#include "common/rpc/admission.h"
 #include "common/rpc/batch_writer.h"
 #include "common/rpc/error_frame.h"
 #include "common/rpc/handshake.h"
@@ -21,8 +22,9 @@ const Status kUnparsed{Code::kInvalidArgument, "request does not parse"};
 /// Unary calls of one connection: requests in, responses out in batches.
 class ControlSession : public std::enable_shared_from_this<ControlSession> {
  public:
-  ControlSession(ServerCore& core, std::shared_ptr<BufferedConnection> connection)
+  ControlSession(ServerCore& core, Admission admission, std::shared_ptr<BufferedConnection> connection)
       : core_(core),
+        admission_(std::move(admission)),
         connection_(std::move(connection)),
         writer_(core.runtime.executor, core.runtime.clock),
         room_(core.runtime.executor) {
@@ -37,12 +39,15 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   // Spawned coroutines get `self` as a parameter: it must be held before they first run.
   static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self, const UnaryHandler& handler,
                                         FrameHeader header, std::string request);
+  asio::awaitable<Status> invoke(const UnaryHandler& handler, Context context, Method method,
+                                 MessageLite& request, MessageLite& response) const;
   void respond(const FrameHeader& request, Status status, const MessageLite& response);
   static asio::awaitable<void> write_loop(std::shared_ptr<ControlSession> self);
 
   bool saturated() const { return calls_ >= core_.limits.max_calls_per_connection || writer_.full(); }
 
   ServerCore& core_;
+  const Admission admission_;
   std::shared_ptr<BufferedConnection> connection_;
   BatchWriter writer_;
   Wakeup room_;  ///< notified when a call ended or responses were sent
@@ -110,10 +115,13 @@ Status ControlSession::start_call(const FrameView& frame) {
   return {};
 }
 
-asio::awaitable<Status> invoke(const UnaryHandler& handler, Context context, Method method,
-                               const MessageLite& request, MessageLite& response) {
+asio::awaitable<Status> ControlSession::invoke(const UnaryHandler& handler, Context context, Method method,
+                                               MessageLite& request, MessageLite& response) const {
   KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeCall, method_name(method));
-  co_return co_await handler.invoke(handler.service, context, request, response);
+  Status status = admission_.admit(handler.caller, method, request);
+  if (status.ok()) status = co_await handler.invoke(handler.service, context, request, response);
+  admission_.ended(method, request, status);
+  co_return status;
 }
 
 asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
@@ -125,7 +133,7 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   if (request->ParseFromString(bytes)) {
     runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
                        {.task = true, .often = true}, std::source_location::current());
-    status = task.finish(co_await invoke(handler, task.context(), header.method, *request, *response));
+    status = task.finish(co_await self->invoke(handler, task.context(), header.method, *request, *response));
     runtime::served(task.context(), header.span_id, serve_site(header.method), status.code());
   }
   if (runtime::is_armed(self->core_.runtime.faults)) {
@@ -168,17 +176,21 @@ asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession>
   self->connection_->close();
 }
 
-asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context, Method method,
-                                   const std::string& bytes, Stream& stream) {
+asio::awaitable<Status> run_stream(const Admission& admission, const StreamHandler& handler, Context context,
+                                   Method method, const std::string& bytes, Stream& stream) {
   const std::unique_ptr<MessageLite> request(handler.request->New());
   if (!request->ParseFromString(bytes)) co_return kUnparsed;
   KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeStream, method_name(method));
-  co_return co_await handler.invoke(handler.service, context, *request, stream);
+  Status status = admission.admit(handler.caller, method, *request);
+  if (status.ok()) status = co_await handler.invoke(handler.service, context, *request, stream);
+  admission.ended(method, *request, status);
+  co_return status;
 }
 
 /// Serves one stream call. Ok: the connection may carry the next one.
-asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
-                                     FrameHeader header, std::string request) {
+asio::awaitable<Status> serve_stream(ServerCore& core, const Admission& admission,
+                                     std::shared_ptr<BufferedConnection> connection, FrameHeader header,
+                                     std::string request) {
   Context context = core.context_of(header, *connection);
   runtime::Span task(context, serve_site(header.method), {.task = true}, std::source_location::current());
   Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);
@@ -188,7 +200,7 @@ asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedC
                  fmt::format("this server has no stream method {} ({})", static_cast<int>(header.method),
                              method_name(header.method))};
   if (handler != nullptr)
-    outcome = co_await run_stream(*handler, task.context(), header.method, request, stream);
+    outcome = co_await run_stream(admission, *handler, task.context(), header.method, request, stream);
   // A stream whose caller has gone fails, too: nobody was refused anything, so that is no error of this server.
   const bool caller_is_gone = !stream.is_open() && outcome.code() == Code::kUnavailable;
   task.set_code(caller_is_gone ? Code::kCancelled : outcome.code());
@@ -201,7 +213,9 @@ asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedC
 }
 
 /// Serves a connection; its first request makes it one for streams or one for unary calls.
-asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
+asio::awaitable<Status> serve_requests(ServerCore& core, Principal by,
+                                       std::shared_ptr<BufferedConnection> connection) {
+  const Admission admission(core, std::move(by), connection->peer());
   while (true) {
     Result<FrameView> frame = co_await connection->next_frame();
     if (!frame) {
@@ -217,9 +231,9 @@ asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<Buffere
     std::string request(reinterpret_cast<const char*>(frame->message.data()), frame->message.size());
     connection->marks().received(header, frame->bytes());
     connection->consume(frame->bytes());
-    KINTSUGI_CO_TRY(co_await serve_stream(core, connection, header, std::move(request)));
+    KINTSUGI_CO_TRY(co_await serve_stream(core, admission, connection, header, std::move(request)));
   }
-  auto session = std::make_shared<ControlSession>(core, connection);
+  auto session = std::make_shared<ControlSession>(core, admission, connection);
   co_return co_await session->serve();
 }
 
@@ -228,13 +242,14 @@ asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<Buffere
 asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
   if (core.group.stopping()) co_return;
   TimePoint deadline = core.runtime.clock.now() + core.limits.handshake_limit;
-  Status ended;
+  Result<Principal> principal = Status{Code::kInternal, "not proven"};
   {
     const Strangers::Guard guard(core.strangers, *connection);
-    ended = co_await prove_as_server(core.runtime, core.secret, connection, deadline);
+    principal = co_await prove_as_server(core.runtime, core.secret, core.refused, connection, deadline);
   }
-  bool proven = ended.ok();
-  if (proven) ended = co_await serve_requests(core, connection);
+  const bool proven = principal.has_value();
+  const Status ended =
+      proven ? co_await serve_requests(core, std::move(*principal), connection) : principal.error();
   connection->close();
   if (proven && core.connection_ended) {
     // Calls that came over it before its end, and have not begun yet, begin first.

@@ -7,6 +7,7 @@
 
 #include "common/rpc/buffered_connection.h"
 #include "common/rpc/rate_limit.h"
+#include "common/rpc/refused_tokens.h"
 #include "common/rpc/server.h"
 #include "common/rpc/strangers.h"
 #include "common/runtime/task_group.h"
@@ -29,6 +30,8 @@ struct ServerCore {
   runtime::TaskGroup group;
   /// Called when a connection has ended; may be empty.
   std::function<void(uint64_t connection)> connection_ended;
+  RefusedTokens refused;
+  Server::Admit admit;  ///< may be empty
 
   /// Null when nothing is registered for the method.
   const UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }

@@ -1,0 +1,29 @@
+#include "common/rpc/admission.h"
+
+#include "common/log/audit_log.h"
+#include "common/rpc/audit_detail.h"
+#include "common/rpc/rights.h"
+
+namespace kintsugi::rpc {
+
+Status Admission::admit(CallerOf caller, Method method, google::protobuf::MessageLite& request) const {
+  if (!by_.is_token()) return {};
+  // The connection may be older than the token's end.
+  KINTSUGI_TRY(core_.refused.check(by_, core_.runtime.clock.wall_now()));
+  KINTSUGI_TRY(check_right(by_, method));
+  if (by_.squash && caller != nullptr) squash(*by_.squash, *caller(request));
+  return core_.admit ? core_.admit(by_, method, request) : Status{};
+}
+
+void Admission::ended(Method method, const google::protobuf::MessageLite& request,
+                      const Status& outcome) const {
+  if (right_of(method) != Right::kAdminister) return;
+  const std::string who = by_.is_token() ? fmt::format("token {} ({:016x})", by_.name, by_.id) : "the secret";
+  const std::optional<std::string> detail = audit_detail(method, request);
+  if (!detail) return;
+  log::audit(fmt::format("{} from {}: {}{}{}: {}", who, peer_, method_name(method),
+                         detail->empty() ? "" : " ", *detail,
+                         outcome.ok() ? "done" : "refused or failed: " + outcome.message()));
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,90 @@
+#include "common/rpc/audit_detail.h"
+
+#include <fmt/format.h>
+
+#include "common/base/quote.h"
+#include "common/proto/faults.pb.h"
+#include "common/proto/meta.pb.h"
+#include "common/proto/token.pb.h"
+#include "common/proto/trace.pb.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+constexpr size_t kMostOfAText = 200;
+
+std::string detail(const proto::RunRepairRequest& request) {
+  return fmt::format("chunk {}:{}", request.stripe_id(), request.index());
+}
+
+std::string detail(const proto::DrainServerRequest& request) {
+  return fmt::format("server {:016x}, {}", request.server_id(), request.drain() ? "drain" : "undrain");
+}
+
+std::string detail(const proto::RemoveServerRequest& request) {
+  return fmt::format("server {:016x}", request.server_id());
+}
+
+std::string detail(const proto::ChangeQuarantineRequest& request) {
+  const bool empty = request.change() == proto::ChangeQuarantineRequest::EMPTY;
+  const std::string which =
+      request.stripe_id() == 0 ? "all chunks" : fmt::format("stripe {}", request.stripe_id());
+  return fmt::format("{}, {}", which, empty ? "empty" : "keep");
+}
+
+std::string detail(const proto::CreateTokenRequest& request) {
+  const proto::TokenClaims& claims = request.claims();
+  return fmt::format("{}, role {}, path {}, {}", quoted(claims.name(), kMostOfAText),
+                     static_cast<int>(claims.role()), quoted(claims.path(), kMostOfAText),
+                     claims.squash() ? "root squashed" : "root stays root");
+}
+
+std::string detail(const proto::RevokeTokenRequest& request) {
+  return quoted(request.name(), kMostOfAText);
+}
+
+std::string detail(const proto::SetQuotaRequest& request) {
+  std::string limits;
+  if (request.has_max_bytes()) limits += fmt::format(", {} bytes", request.max_bytes());
+  if (request.has_max_files()) limits += fmt::format(", {} files", request.max_files());
+  return quoted(request.path(), kMostOfAText) + (limits.empty() ? ", removed" : limits);
+}
+
+std::optional<std::string> detail(const proto::ChangeFaultsRequest& request) {
+  if (request.set().empty() && request.remove().empty() && !request.clear()) return std::nullopt;
+  std::string text = request.clear() ? "clear" : fmt::format("remove {}", request.remove_size());
+  for (const proto::InjectedFault& fault : request.set())
+    text +=
+        fmt::format(", set {} {}", quoted(fault.point(), kMostOfAText), quoted(fault.action(), kMostOfAText));
+  return text;
+}
+
+std::optional<std::string> detail(const proto::TraceRequest& request) {
+  if (request.action() == proto::TraceRequest::DETACH) return "detach";
+  if (request.action() != proto::TraceRequest::ATTACH) return std::nullopt;
+  return "attach " + quoted(request.start(), kMostOfAText);
+}
+
+template <class Request>
+std::optional<std::string> detail_of(const google::protobuf::MessageLite& request) {
+  return detail(static_cast<const Request&>(request));
+}
+
+}  // namespace
+
+std::optional<std::string> audit_detail(Method method, const google::protobuf::MessageLite& request) {
+  switch (method) {
+    case Method::kRunRepair: return detail_of<proto::RunRepairRequest>(request);
+    case Method::kDrainServer: return detail_of<proto::DrainServerRequest>(request);
+    case Method::kRemoveServer: return detail_of<proto::RemoveServerRequest>(request);
+    case Method::kChangeQuarantine: return detail_of<proto::ChangeQuarantineRequest>(request);
+    case Method::kCreateToken: return detail_of<proto::CreateTokenRequest>(request);
+    case Method::kRevokeToken: return detail_of<proto::RevokeTokenRequest>(request);
+    case Method::kSetQuota: return detail_of<proto::SetQuotaRequest>(request);
+    case Method::kChangeFaults: return detail_of<proto::ChangeFaultsRequest>(request);
+    case Method::kTrace: return detail_of<proto::TraceRequest>(request);
+    default: return "";
+  }
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,17 @@
+/// Files that only their owner may read.
+#pragma once
+
+#include <string>
+
+#include "common/base/status.h"
+
+namespace kintsugi::rpc {
+
+/// Reads a small file. Refuses one that others may read, that is no regular file, or that is longer than `most`; `what`
+/// names it in errors: "secret file".
+Result<std::string> read_private_file(const std::string& path, std::string_view what, size_t most);
+
+/// Makes a file with mode 0600, durable before this returns. kAlreadyExists keeps what is there.
+Status write_private_file(const std::string& path, std::string_view what, std::string_view text);
+
+}  // namespace kintsugi::rpc
