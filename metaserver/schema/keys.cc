@@ -143,6 +143,9 @@ std::string unmarked(InodeId directory) {
 std::string snapshot(uint64_t number) {
   return with_id(Kind::kSnapshot, number);
 }
+std::string token(uint64_t id) {
+  return with_id(Kind::kToken, id);
+}
 std::string trash(InodeId directory) {
   return with_id(Kind::kTrash, directory.value);
 }

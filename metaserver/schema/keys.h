@@ -41,6 +41,7 @@ enum class Kind : char {
   kSavedFor = 'R',  ///< number of a snapshot, key -> nothing: that snapshot has a value saved under the key
   kTrash = 'c',     ///< directory -> StoredTrash
   kTrashed = 'd',   ///< directory of the trash, name in it -> StoredTrashed
+  kToken = 'e',     ///< id -> StoredToken
 };
 
 /// Chunks are numbered by one byte of a key. REQUIRES of all functions below: no larger index.
@@ -73,6 +74,7 @@ std::string unmarked(InodeId directory);
 std::string snapshot(uint64_t number);
 std::string trash(InodeId directory);
 std::string trashed(InodeId directory, std::string_view name);
+std::string token(uint64_t id);
 
 /// A half-open range of keys.
 struct Range {

@@ -40,6 +40,8 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       history_service_(state_.store, state_.cluster),
       monitor_service_(runtime.clock, state_.cluster.slow),
       repair_service_(state_.store, state_.cluster),
+      token_gate_(state_.store.kv, state_.names.snapshots, state_.names.places),
+      token_service_(state_.store, secret, server_),
       background_(state_.store, state_.names, state_.cluster, state_.clients) {
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
@@ -56,6 +58,11 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   drain_service_.register_on(server_);
   history_service_.register_on(server_);
   monitor_service_.register_on(server_);
+  token_service_.register_handlers();
+  server_.admit_tokens_by(
+      [this](const rpc::Principal& by, rpc::Method method, google::protobuf::MessageLite& request) {
+        return token_gate_.admit(by, method, request);
+      });
   tracing::TraceService::register_on(server_);
   server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
 }
@@ -77,6 +84,7 @@ asio::awaitable<Status> MetaServer::start() {
   state_.names.quotas.load(state_.store.kv);
   state_.names.snapshots.load(state_.store.kv);
   state_.names.trash.load(state_.store.kv);
+  token_service_.load();
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
   background_.start();
   log::info("metaserver of cluster {} serves at {}", state_.store.cluster_id,

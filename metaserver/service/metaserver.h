@@ -31,6 +31,8 @@
 #include "metaserver/service/server_watch.h"
 #include "metaserver/service/session_service.h"
 #include "metaserver/service/snapshot_service.h"
+#include "metaserver/service/token_gate.h"
+#include "metaserver/service/token_service.h"
 #include "metaserver/service/trash_service.h"
 #include "metaserver/service/write_service.h"
 
@@ -98,6 +100,8 @@ class MetaServer {
   HistoryService history_service_;
   MonitorService monitor_service_;
   RepairService repair_service_;
+  TokenGate token_gate_;
+  TokenService token_service_;
   BackgroundWork background_;
   bool made_cluster_ = false;
   bool stopped_ = false;

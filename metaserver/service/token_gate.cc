@@ -1,0 +1,205 @@
+#include "metaserver/service/token_gate.h"
+
+#include <algorithm>
+#include <span>
+
+#include "common/proto/inode.pb.h"
+#include "metaserver/namespace/ancestors.h"
+#include "metaserver/service/token_targets.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+using google::protobuf::MessageLite;
+using rpc::Method;
+using rpc::Principal;
+
+template <class Request>
+const Request& as(const MessageLite& request) {
+  return static_cast<const Request&>(request);
+}
+
+Status denied(const Principal& by, std::string_view what) {
+  return {Code::kAccessDenied,
+          fmt::format("{} is outside of {}, and {} is for nothing else", what, by.path, by.text())};
+}
+
+/// Somebody other than root may do all of `wanted`. Its owner may change the mode.
+bool is_open_to_others(const proto::StoredInode& inode, uint32_t wanted) {
+  if (inode.uid() != 0) return true;
+  const uint32_t others = inode.mode() & 7, group = inode.mode() >> 3 & 7;
+  return (others & wanted) == wanted || (inode.gid() != 0 && (group & wanted) == wanted);
+}
+
+/// Takes out of a request what a token must not have that changes nothing, or whose user 0 is not root.
+Status withhold_leases(const Principal& by, Method method, MessageLite& request) {
+  const Status refused{Code::kPermissionDenied, by.text() + " gets no write leases"};
+  switch (method) {
+    case Method::kGetInode: static_cast<proto::GetInodeRequest&>(request).set_lease(false); return {};
+    case Method::kMakeInode: static_cast<proto::MakeInodeRequest&>(request).set_lease(false); return {};
+    case Method::kKeepSession: static_cast<proto::KeepSessionRequest&>(request).clear_lease(); return {};
+    case Method::kWriteNames: return refused;
+    case Method::kWriteExtents:
+      return as<proto::WriteExtentsRequest>(request).has_names() ? refused : Status{};
+    default: return {};
+  }
+}
+
+/// Locks that keep others from reading are no reader's.
+Status check_lock(const Principal& by, Method method, const MessageLite& request) {
+  if (by.role != rpc::Role::kRead) return {};
+  const Status refused{Code::kPermissionDenied, by.text() + " may only read: it gets no exclusive locks"};
+  const auto exclusive = [](const proto::FileLock& lock) {
+    return lock.type() == proto::FileLock::EXCLUSIVE;
+  };
+  if (method == Method::kLock) {
+    const auto& wanted = as<proto::LockRequest>(request);
+    return exclusive(wanted.lock()) && !wanted.test_only() ? refused : Status{};
+  }
+  if (method == Method::kKeepSession)
+    for (const proto::HeldLock& held : as<proto::KeepSessionRequest>(request).lock())
+      if (exclusive(held.lock())) return refused;
+  return {};
+}
+
+}  // namespace
+
+/// The path of a token, as it lies now.
+struct TokenGate::Scope {
+  Path path;
+  std::vector<InodeId> trail;  ///< inodes of its names, as far as they exist, the root first
+
+  /// 0: the path does not exist.
+  InodeId inode() const { return trail.size() == path.names.size() + 1 ? trail.back() : InodeId{}; }
+  bool holds(const Path& other, bool below) const {
+    const size_t least = path.names.size() + (below ? 1 : 0);
+    return other.names.size() >= least &&
+           std::equal(path.names.begin(), path.names.end(), other.names.begin());
+  }
+};
+
+Status TokenGate::admit(const Principal& by, Method method, MessageLite& request) const {
+  if (by.role == rpc::Role::kRead || by.squash) {
+    KINTSUGI_TRY(withhold_leases(by, method, request));
+    KINTSUGI_TRY(check_lock(by, method, request));
+  }
+  if (by.squash) {
+    if (method == Method::kGetInode &&
+        !check_others(as<proto::GetInodeRequest>(request).inode(), kMayRead).ok())
+      static_cast<proto::GetInodeRequest&>(request).set_where(false);
+    KINTSUGI_TRY(check_squashed(method, request));
+  }
+  // It could be of any file.
+  if (method == Method::kReportChunk && !by.is_unrestricted())
+    return {Code::kPermissionDenied,
+            by.text() + " may not report chunks: root of its host is not root, or it has a path"};
+  return by.path.empty() ? Status{} : check_scope(by, method, request);
+}
+
+Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& request) const {
+  const std::optional<Targets> targets = targets_of(method, request);
+  if (!targets)
+    return {Code::kPermissionDenied, fmt::format("{} is not for one path, and {} is for {} only",
+                                                 rpc::method_name(method), by.text(), by.path)};
+  KINTSUGI_ASSIGN(Path path, Path::parse(by.path));
+  Scope scope{std::move(path), {}};
+  (void)walk(Reader(store_), scope.path.names, &scope.trail);
+  const auto check_paths = [&](const std::vector<std::string>& paths, bool below) -> Status {
+    for (const std::string& text : paths) {
+      KINTSUGI_ASSIGN(const Path wanted, Path::parse(text));
+      if (!scope.holds(wanted, below)) return denied(by, text);
+    }
+    return {};
+  };
+  if (is_on_the_way(scope, method, request)) return {};
+  KINTSUGI_TRY(check_paths(targets->paths, false));
+  KINTSUGI_TRY(check_paths(targets->renamed, true));
+  const auto outside = std::ranges::find_if(
+      targets->inodes, [&](uint64_t inode) { return !is_inside(scope, InodeId{inode}); });
+  if (outside == targets->inodes.end()) return {};
+  return denied(by, fmt::format("inode {}", *outside));
+}
+
+bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& request) const {
+  const auto above = std::span(scope.trail).first(scope.trail.size() - (scope.inode() ? 1 : 0));
+  const auto find = [&](uint64_t inode) { return std::ranges::find(above, InodeId{inode}); };
+  if (method == Method::kStat) {
+    const Result<Path> path = Path::parse(as<proto::StatRequest>(request).path());
+    return path && path->names.size() < scope.path.names.size() &&
+           std::equal(path->names.begin(), path->names.end(), scope.path.names.begin());
+  }
+  if (method == Method::kGetQuotas) return find(as<proto::GetQuotasRequest>(request).inode()) != above.end();
+  if (method == Method::kGetInode) {
+    auto& wanted = static_cast<proto::GetInodeRequest&>(request);
+    if (find(wanted.inode()) == above.end()) return false;
+    wanted.set_lease(false);
+    wanted.set_where(false);
+    return true;
+  }
+  if (method != Method::kLookup) return false;
+  const auto& wanted = as<proto::LookupRequest>(request);
+  const auto at = find(wanted.parent());
+  return at != above.end() && scope.path.names[static_cast<size_t>(at - above.begin())] == wanted.name();
+}
+
+bool TokenGate::is_inside(const Scope& scope, InodeId id) const {
+  if (!scope.inode()) return false;
+  if (SnapshotInode::is(id)) {
+    // All that is in a snapshot was below its directory, which nothing leaves but by removal.
+    const SnapshotInode in = SnapshotInode::of(id);
+    if (in.slot == 0) {
+      id = in.id;
+    } else {
+      const auto snapshot = snapshots_.in_slot(in.slot);
+      if (!snapshot) return false;
+      id = snapshot->directory;
+    }
+  }
+  const Reader reader(store_);
+  const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
+  // Whoever looks for what is gone is told so by the handler.
+  if (!inode) return true;
+  // It need not be the directory above it that is noted.
+  if (inode->linked() && !is_directory(*inode)) return false;
+  return walk_up_to(reader, id, scope.inode()) == WalkEnd::kStopped;
+}
+
+Status TokenGate::check_squashed(Method method, const MessageLite& request) const {
+  switch (method) {
+    case Method::kOpenRead: {
+      const uint64_t inode = as<proto::OpenReadRequest>(request).inode();
+      return inode == 0 ? Status{} : check_others(inode, kMayRead);
+    }
+    case Method::kListInode: return check_others(as<proto::ListInodeRequest>(request).directory(), kMayRead);
+    case Method::kCopyExtents:
+      KINTSUGI_TRY(check_others(as<proto::CopyExtentsRequest>(request).from(), kMayRead));
+      return check_others(as<proto::CopyExtentsRequest>(request).to(), kMayWrite);
+    case Method::kWriteExtents: {
+      const auto& wanted = as<proto::WriteExtentsRequest>(request);
+      KINTSUGI_TRY(check_others(wanted.inode(), kMayWrite));
+      for (const proto::FileExtents& more : wanted.more())
+        KINTSUGI_TRY(check_others(more.inode(), kMayWrite));
+      return {};
+    }
+    default: return {};
+  }
+}
+
+Status TokenGate::check_others(uint64_t id, uint32_t wanted) const {
+  const Result<Place> place = places_.of(InodeId{id});
+  if (!place) return {};
+  const Reader reader(place->view());
+  const auto inode = reader.get_message<proto::StoredInode>(keys::inode(place->id()));
+  if (!inode) return {};
+  const auto may_pass = [](InodeId, const proto::StoredInode& above) {
+    return is_open_to_others(above, kMayExecute);
+  };
+  const bool open =
+      is_open_to_others(*inode, wanted) &&
+      (place->id() == kRootInode || walk_up(reader, InodeId{inode->parent()}, may_pass) != WalkEnd::kStopped);
+  return open ? Status{}
+              : Status{Code::kAccessDenied,
+                       fmt::format("inode {} is root's alone, and root of this host is not root here", id)};
+}
+
+}  // namespace kintsugi::metaserver
