@@ -11,6 +11,7 @@
 #include "common/daemon/disk_paths.h"
 #include "common/daemon/memory_share.h"
 #include "common/daemon/private_directory.h"
+#include "common/daemon/revocations.h"
 #include "common/log/log.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
@@ -87,7 +88,8 @@ class Daemon final : public daemon::Daemon {
   Daemon(daemon::Shell& shell, Options options)
       : shell_(shell),
         metaserver_(options.metaserver),
-        server_(shell.runtime, std::move(options), shell.secret) {
+        server_(shell.runtime, std::move(options), shell.secret),
+        revocations_(shell.runtime, shell.secret, metaserver_, server_.server()) {
     add_pages(shell.http, shell.metrics, server_);
     sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
     server_.set_http_address(shell.http_address);
@@ -99,6 +101,7 @@ class Daemon final : public daemon::Daemon {
 
   asio::awaitable<Status> start() override {
     started_ = co_await server_.start();
+    if (started_.ok()) revocations_.start();
     if (started_.ok()) observer_.emplace(shell_.production, server_.recorder(), shell_.secret, observed());
     co_return started_;
   }
@@ -106,6 +109,7 @@ class Daemon final : public daemon::Daemon {
     observer_.reset();
     runtime::TaskGroup patience(shell_.runtime);
     patience.spawn(wait_for_no_hung_disk(patience));
+    co_await revocations_.stop();
     co_await server_.stop();
     co_await patience.stop();
   }

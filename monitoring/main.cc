@@ -4,6 +4,7 @@
 
 #include "common/daemon/daemon.h"
 #include "common/daemon/private_directory.h"
+#include "common/daemon/revocations.h"
 #include "common/http/http_post.h"
 #include "common/log/log.h"
 #include "monitoring/analysis.h"
@@ -60,6 +61,7 @@ class Daemon final : public daemon::Daemon {
             metrics_directory(std::filesystem::absolute(options.data_dir).lexically_normal().string())),
         records_(metrics.record),
         monitor_(shell.runtime, completed(options, shell), shell.secret),
+        revocations_(shell.runtime, shell.secret, options.metaserver, monitor_.server()),
         api_(monitor_),
         recorded_(shell.runtime, monitor_, completed(metrics, shell)),
         what_if_(shell.runtime, monitor_) {
@@ -71,6 +73,7 @@ class Daemon final : public daemon::Daemon {
 
   asio::awaitable<Status> start() override {
     const Status started = co_await monitor_.start();
+    if (started.ok()) revocations_.start();
     if (!started.ok() || !records_) co_return started;
     recorded_.start();
     if (const Status foretells = foresight_.start(); !foretells.ok())
@@ -81,6 +84,7 @@ class Daemon final : public daemon::Daemon {
     foresight_.stop();
     co_await what_if_.stop();
     co_await recorded_.stop();
+    co_await revocations_.stop();
     co_await monitor_.stop();
   }
 
@@ -102,6 +106,7 @@ class Daemon final : public daemon::Daemon {
   Foresight foresight_;
   const bool records_;
   Monitor monitor_;
+  daemon::Revocations revocations_;
   ConsoleApi api_;
   MetricsRecorder recorded_;
   WhatIfApi what_if_;

@@ -1,5 +1,6 @@
 // kintsugi-repair-manager: repairs what is lost and compacts files, alone or together with others like it.
 #include "common/daemon/daemon.h"
+#include "common/daemon/revocations.h"
 #include "common/proto/names.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
@@ -35,7 +36,8 @@ class Daemon final : public daemon::Daemon {
       : shell_(shell),
         metaserver_(options.metaserver),
         recorder_(shell.runtime.clock, shell.runtime.random.next()),
-        daemon_(shell.runtime, completed(options, shell), shell.secret) {
+        daemon_(shell.runtime, completed(options, shell), shell.secret),
+        revocations_(shell.runtime, shell.secret, metaserver_, daemon_.server()) {
     add_pages(shell.http, shell.metrics, daemon_);
     sight::add_pages(shell.http, shell.metrics, recorder_);
     sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
@@ -43,6 +45,7 @@ class Daemon final : public daemon::Daemon {
 
   asio::awaitable<Status> start() override {
     const Status started = daemon_.start();
+    if (started.ok()) revocations_.start();
     if (started.ok())
       observer_.emplace(shell_.production, recorder_, shell_.secret,
                         sight::ObserverOptions{.metaserver = metaserver_, .who = [this] {
@@ -56,7 +59,8 @@ class Daemon final : public daemon::Daemon {
   }
   asio::awaitable<void> stop() override {
     observer_.reset();
-    return daemon_.stop();
+    co_await revocations_.stop();
+    co_await daemon_.stop();
   }
   void give_memory_back() override { daemon_.compactor().give_memory_back(); }
 
@@ -71,6 +75,7 @@ class Daemon final : public daemon::Daemon {
   const runtime::Endpoint metaserver_;
   sight::Recorder recorder_;
   RepairDaemon daemon_;
+  daemon::Revocations revocations_;
   std::optional<sight::Observer> observer_;
 };
 

@@ -75,6 +75,8 @@ class ChunkServer {
   bool registered() const { return link_ && link_->registered(); }
   /// The address of the metrics pages, which the metaserver is told. REQUIRES: start() was not called.
   void set_http_address(std::string address) { http_address_ = std::move(address); }
+  /// For what the daemon tells it of tokens.
+  rpc::Server& server() { return server_; }
   /// Called as MetaserverLink::on_refused: the daemon should end. REQUIRES: set before start().
   std::function<void(Status)> on_refused;
 

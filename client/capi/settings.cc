@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "common/rpc/token.h"
+
 namespace kintsugi::capi {
 namespace {
 
@@ -95,8 +97,13 @@ Result<ConnectionSettings> settings_of(const char* address, const char* secret_f
   if (where.empty()) return invalid("no address of a metaserver is given");
   KINTSUGI_ASSIGN(settings.client.metaserver, runtime::Endpoint::parse(where));
   const std::string secret = given_or_environment(secret_file, "KINTSUGI_SECRET_FILE");
-  if (secret.empty()) return invalid("no file with the cluster's secret is given");
-  KINTSUGI_ASSIGN(settings.secret, rpc::Secret::load(secret));
+  // A secret that a program names is not the user's to replace.
+  const std::string token = options.token_file != nullptr || secret_file == nullptr
+                                ? given_or_environment(options.token_file, "KINTSUGI_TOKEN_FILE")
+                                : "";
+  if (secret.empty() && token.empty())
+    return invalid("no file with the cluster's secret, or a token, is given");
+  KINTSUGI_ASSIGN(settings.secret, rpc::load_credential(token, secret));
   KINTSUGI_ASSIGN(settings.tls, runtime::tls_policy(runtime::tls_files_of_environment(), false));
   KINTSUGI_ASSIGN(settings.caller, caller_of(options));
   settings.umask = options.umask;

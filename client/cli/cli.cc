@@ -16,8 +16,8 @@ Command all_commands() {
                   .help = "Kintsugi: erasure-coded storage that repairs itself at the speed of the wire."};
   for (std::vector<Command> (*group)() :
        {cluster_commands, transfer_commands, namespace_commands, policy_commands, quota_commands,
-        snapshot_commands, trash_commands, server_commands, fault_commands, trace_commands, inspect_commands,
-        metadata_commands, repair_commands, plan_commands, bench_commands}) {
+        snapshot_commands, trash_commands, token_commands, server_commands, fault_commands, trace_commands,
+        inspect_commands, metadata_commands, repair_commands, plan_commands, bench_commands}) {
     for (Command& command : group())
       program.commands.push_back(std::move(command));
   }

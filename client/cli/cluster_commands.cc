@@ -194,7 +194,7 @@ Status not_up(const LocalCluster& cluster, const std::set<std::string>& missing,
 Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
                      std::set<std::string>& launched) {
   KINTSUGI_ASSIGN(const auto client,
-                  Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
+                  Session::connect_to(cluster.metaserver_address(), {cluster.secret_file()}, kOneAnswer));
   std::set<std::string> missing;
   while (true) {
     // A daemon that was just ending when it was looked at first is started here.
@@ -296,7 +296,7 @@ Status status(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
   // First, so that a user who may not read the secret gets one line and no half of an answer.
   KINTSUGI_ASSIGN(const auto client,
-                  Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
+                  Session::connect_to(cluster.metaserver_address(), {cluster.secret_file()}, kOneAnswer));
   Json daemons = Json::array(), servers = Json::array();
   size_t dead = 0;
   for (const LocalDaemon& daemon : cluster.daemons()) {

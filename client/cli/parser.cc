@@ -30,6 +30,7 @@ constexpr const char* kFooter =
     "Environment:\n"
     "  KINTSUGI_META         where the metaserver is, as host:port\n"
     "  KINTSUGI_SECRET_FILE  the file with the cluster's secret, readable by its owner alone\n"
+    "  KINTSUGI_TOKEN_FILE   the file with a token, in place of the secret (kintsugi token create)\n"
     "  KINTSUGI_MONITOR      where the monitor is, for diagnose while the metaserver does not answer\n"
     "  KINTSUGI_TLS_CERTIFICATE, KINTSUGI_TLS_KEY, KINTSUGI_TLS_AUTHORITY\n"
     "                        files that prove to other hosts who this is, as PEM\n"

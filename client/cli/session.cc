@@ -15,6 +15,7 @@
 #include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/printable.h"
+#include "common/rpc/token.h"
 
 namespace kintsugi::cli {
 
@@ -47,8 +48,16 @@ Status done_without_exceptions(const Run& work, Session& session) {
 
 }  // namespace
 
+CredentialFiles CredentialFiles::of_environment() {
+  const auto text = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::string(value == nullptr ? "" : value);
+  };
+  return {text(kSecretVariable), text(kTokenVariable)};
+}
+
 Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::string& metaserver,
-                                                                    const std::string& secret_file,
+                                                                    const CredentialFiles& files,
                                                                     Duration retry_limit) {
   client::Options options;
   auto endpoint = runtime::Endpoint::parse(metaserver);
@@ -56,7 +65,7 @@ Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::s
   options.metaserver = *endpoint;
   options.retry_limit = retry_limit;
   options.user = this_user();
-  auto secret = rpc::Secret::load(secret_file);
+  auto secret = rpc::load_credential(files.token, files.secret);
   if (!secret) return secret.error();
   KINTSUGI_ASSIGN(auto tls, runtime::tls_policy(runtime::tls_files_of_environment(), false));
   return std::make_unique<client::BlockingClient>(options, *secret, std::move(tls));
@@ -65,8 +74,9 @@ Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::s
 Result<client::BlockingClient*> Session::connect() {
   if (client_) return client_.get();
   const char* metaserver = std::getenv(kMetaVariable);
-  const char* secret_file = std::getenv(kSecretVariable);
-  if (metaserver == nullptr || secret_file == nullptr) {
+  const CredentialFiles files = CredentialFiles::of_environment();
+  const bool unproven = files.secret.empty() && files.token.empty();
+  if (metaserver == nullptr || unproven) {
     return Status{Code::kInvalidArgument,
                   metaserver == nullptr
                       ? fmt::format("{} is not set: it says where the metaserver is, as host:port; {}",
@@ -74,8 +84,8 @@ Result<client::BlockingClient*> Session::connect() {
                       : fmt::format("{} is not set: it names the file with the cluster's secret; {}",
                                     kSecretVariable, where_variables_are_set())};
   }
-  KINTSUGI_ASSIGN(client_, connect_to(metaserver, secret_file, client::Options{}.retry_limit));
-  secret_file_ = secret_file;
+  KINTSUGI_ASSIGN(client_, connect_to(metaserver, files, client::Options{}.retry_limit));
+  secret_file_ = files.secret;
   interruption_.emplace([this] { client_->cancel(); });
   return client_.get();
 }

@@ -16,6 +16,17 @@ namespace kintsugi::cli {
 /// Environment variables that name the cluster: its metaserver's address, and the file with its secret.
 inline constexpr const char* kMetaVariable = "KINTSUGI_META";
 inline constexpr const char* kSecretVariable = "KINTSUGI_SECRET_FILE";
+/// Names the file with a token, which is used in place of the secret.
+inline constexpr const char* kTokenVariable = "KINTSUGI_TOKEN_FILE";
+
+/// How this program proves to the cluster who it is.
+struct CredentialFiles {
+  std::string secret;
+  std::string token{};  ///< empty: there is none, and the secret is used
+
+  /// As the environment names them.
+  static CredentialFiles of_environment();
+};
 
 /// The sentence for a person, which always names the kind of error.
 std::string describe(const Status& status);
@@ -36,7 +47,7 @@ class Session {
   Result<client::BlockingClient*> connect();
   /// A client for commands that know where the cluster is.
   static Result<std::unique_ptr<client::BlockingClient>> connect_to(const std::string& metaserver,
-                                                                    const std::string& secret_file,
+                                                                    const CredentialFiles& files,
                                                                     Duration retry_limit);
 
   /// Does the command's work and disconnects. Returns the exit code: 0, or 1 after at least one line on stderr.

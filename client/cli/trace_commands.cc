@@ -108,7 +108,7 @@ Status write_trace(const TracedDaemon& daemon, const std::string& path) {
 /// of no more use, so another one asks.
 Status give_back(const Arguments& arguments) {
   KINTSUGI_ASSIGN(const auto client, Session::connect_to(std::getenv(kMetaVariable),
-                                                         std::getenv(kSecretVariable), kGiveBackLimit));
+                                                         CredentialFiles::of_environment(), kGiveBackLimit));
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(*client, arguments.where));
   const auto answer = daemon.ask(TraceRequest::DETACH);
   return answer ? Status{} : answer.error();

@@ -1,9 +1,8 @@
 // trash set, list, restore, empty.
-#include <charconv>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "client/cli/json.h"
+#include "client/cli/long_time.h"
 #include "client/cli/paths.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
@@ -17,28 +16,9 @@ struct Arguments {
   std::string path, entry, to, retention;
 };
 
-/// "2w", "7d", "12h", "30m", "45s"; "7" is as many days, and "0" is no time.
-Result<Duration> parse_time(const std::string& text) {
-  const Status refused{Code::kInvalidArgument,
-                       "'" + text + "' is not a duration such as 2w, 7d, 12h, 30m or 45s"};
-  constexpr uint64_t kMostSeconds = 100ull * 366 * 86'400;
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (error != std::errc{}) return refused;
-  const uint64_t seconds = unit == "w"                   ? 7 * 86'400
-                           : unit == "d" || unit.empty() ? 86'400
-                           : unit == "h"                 ? 3600
-                           : unit == "m"                 ? 60
-                           : unit == "s"                 ? 1
-                                                         : 0;
-  if (seconds == 0 || number > kMostSeconds / seconds) return refused;
-  return Duration(std::chrono::seconds(number * seconds));
-}
-
 Status set(Session&, BlockingClient& client, const Arguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
-  KINTSUGI_ASSIGN(const Duration retention, parse_time(arguments.retention));
+  KINTSUGI_ASSIGN(const Duration retention, parse_long_time(arguments.retention));
   return client.run(client.async().set_trash(arguments.path, retention));
 }
 
@@ -104,7 +84,7 @@ std::vector<Command> trash_commands() {
                              "As in 2w, 7d, 12h, 30m; a number alone: days; 0: keep nothing", kRequired}},
                 .check =
                     [a] {
-                      const Result<Duration> parsed = parse_time(a->retention);
+                      const Result<Duration> parsed = parse_long_time(a->retention);
                       return parsed ? Status{} : parsed.error();
                     },
                 .run = connected(a, set)},

@@ -14,6 +14,7 @@
 #include "client/mount/mount_arguments.h"
 #include "client/mount/shared_room.h"
 #include "common/log/log.h"
+#include "common/rpc/token.h"
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/recorder.h"
@@ -143,8 +144,11 @@ int run(int argc, char** argv) {
   if (!seat) return fail(seat.error());
   auto arguments = parse_arguments(argc, argv);
   if (!arguments) return fail(arguments.error(), kExitUsage);
-  const auto secret = rpc::Secret::load(arguments->secret_file);
+  const auto secret = rpc::load_credential(arguments->token_file, arguments->secret_file);
   if (!secret) return fail(secret.error());
+  // Applications are told when they open a file, and not when what they wrote is refused.
+  if (const auto holder = rpc::principal_of(secret->claims()); holder && holder->role == rpc::Role::kRead)
+    arguments->options.read_only = true;
   if (*seat) return run_child(**seat, *arguments, *secret);
   if (const Status asked = check_metaserver(*arguments, *secret); !asked.ok()) return fail(asked);
   int tell_ready = -1;

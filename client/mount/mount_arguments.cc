@@ -110,6 +110,8 @@ void add_settings(config::Settings& settings, MountArguments& arguments, std::st
   settings.add("metaserver", &metaserver, "host:port of the metaserver (default: $KINTSUGI_META)");
   settings.add("secret_file", &arguments.secret_file,
                "the cluster's secret (default: $KINTSUGI_SECRET_FILE)");
+  settings.add("token_file", &arguments.token_file,
+               "a token, in place of the secret (default: $KINTSUGI_TOKEN_FILE)");
   settings.add("tls.certificate", &arguments.tls.certificate,
                "certificate of this host or user, as PEM (default: $KINTSUGI_TLS_CERTIFICATE)");
   settings.add("tls.key", &arguments.tls.key, "its key, as PEM (default: $KINTSUGI_TLS_KEY)");
@@ -180,8 +182,11 @@ Status set_places(const Words& words, std::string metaserver, MountArguments& ar
   if (metaserver.empty())
     return {Code::kInvalidArgument,
             "which cluster? Give the metaserver's host:port before the directory, or set KINTSUGI_META"};
-  if (arguments.secret_file.empty())
-    return {Code::kInvalidArgument, "-o secret_file=FILE or KINTSUGI_SECRET_FILE names the cluster's secret"};
+  if (arguments.secret_file.empty() && arguments.token_file.empty())
+    return {
+        Code::kInvalidArgument,
+        "-o secret_file=FILE or KINTSUGI_SECRET_FILE names the cluster's secret, or -o token_file=FILE or "
+        "KINTSUGI_TOKEN_FILE a token"};
   auto endpoint = runtime::Endpoint::parse(metaserver);
   if (!endpoint) return endpoint.error().with_context("metaserver");
   arguments.metaserver = *endpoint;
@@ -195,6 +200,7 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   MountArguments arguments;
   std::string metaserver = from_environment("KINTSUGI_META");
   arguments.secret_file = from_environment("KINTSUGI_SECRET_FILE");
+  arguments.token_file = from_environment("KINTSUGI_TOKEN_FILE");
   arguments.tls = runtime::tls_files_of_environment();
   // Only root may let others in without being asked; a user's mount is the user's own.
   arguments.options.allow_other = ::geteuid() == 0;

@@ -14,6 +14,7 @@ namespace kintsugi::mount {
 struct MountArguments {
   runtime::Endpoint metaserver;
   std::string secret_file;
+  std::string token_file;  ///< not empty: it is used in place of the secret
   runtime::TlsFiles tls;
   std::string directory;  ///< absolute path
   MountOptions options;
@@ -29,8 +30,8 @@ struct MountArguments {
   std::string log_file;
 };
 
-/// `kintsugi-mount [METASERVER] DIRECTORY [-o OPTION,…] [--flags]`. What is not given comes from KINTSUGI_META and
-/// KINTSUGI_SECRET_FILE, and the files of TLS from KINTSUGI_TLS_CERTIFICATE, ..._KEY and ..._AUTHORITY. `-o name=value` is `--name value`; options of mount(8) that mean nothing here are passed over.
+/// `kintsugi-mount [METASERVER] DIRECTORY [-o OPTION,…] [--flags]`. What is not given comes from KINTSUGI_META,
+/// KINTSUGI_SECRET_FILE and KINTSUGI_TOKEN_FILE, and the files of TLS from KINTSUGI_TLS_CERTIFICATE, ..._KEY and ..._AUTHORITY. `-o name=value` is `--name value`; options of mount(8) that mean nothing here are passed over.
 /// Exits by itself after --help. kInvalidArgument with one line.
 Result<MountArguments> parse_arguments(int argc, const char* const* argv);
 

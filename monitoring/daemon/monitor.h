@@ -70,6 +70,8 @@ class Monitor {
   asio::awaitable<void> stop();
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
+  /// For what the daemon tells it of tokens.
+  rpc::Server& server() { return server_; }
   const MonitorOptions& options() const { return options_; }
   const Alarms& alarms() const { return alarms_; }
   const ReportIntake& intake() const { return intake_; }

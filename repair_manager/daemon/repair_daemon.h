@@ -47,6 +47,8 @@ class RepairDaemon final : private CompactionHost {
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
   RepairManager& repairs() { return repairs_; }
+  /// For what the daemon tells it of tokens.
+  rpc::Server& server() { return server_; }
   const WorkFeed& feed() const { return feed_; }
   /// The chunkservers as the metaserver described them lately.
   const std::vector<proto::ServerState>& servers() const { return view_.server_states(); }

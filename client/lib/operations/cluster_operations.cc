@@ -70,6 +70,24 @@ asio::awaitable<Result<proto::ChangeQuarantineResponse>> ClusterOperations::chan
                                                        Repeat::kAllowed, MetaLink::kLongCallLimit);
 }
 
+asio::awaitable<Result<proto::CreateTokenResponse>> ClusterOperations::create_token(
+    proto::CreateTokenRequest request) {
+  return cluster_.ask<proto::CreateTokenResponse>(
+      Method::kCreateToken, std::make_unique<proto::CreateTokenRequest>(std::move(request)), Repeat::kNever);
+}
+
+asio::awaitable<Result<proto::ListTokensResponse>> ClusterOperations::list_tokens(uint64_t after) {
+  auto request = std::make_unique<proto::ListTokensRequest>();
+  request->set_after(after);
+  return cluster_.ask<proto::ListTokensResponse>(Method::kListTokens, std::move(request));
+}
+
+asio::awaitable<Result<proto::RevokeTokenResponse>> ClusterOperations::revoke_token(std::string name) {
+  auto request = std::make_unique<proto::RevokeTokenRequest>();
+  request->set_name(std::move(name));
+  return cluster_.ask<proto::RevokeTokenResponse>(Method::kRevokeToken, std::move(request), Repeat::kNever);
+}
+
 asio::awaitable<Result<proto::RepairStatusResponse>> ClusterOperations::repair_status() {
   return cluster_.ask<proto::RepairStatusResponse>(Method::kRepairStatus, std::make_unique<proto::Empty>());
 }

@@ -8,6 +8,7 @@
 
 #include "client/lib/operations/cluster_client.h"
 #include "common/proto/meta.pb.h"
+#include "common/proto/token.pb.h"
 
 namespace kintsugi::client {
 
@@ -34,6 +35,12 @@ class ClusterOperations {
       proto::ListQuarantineRequest request);
   asio::awaitable<Result<proto::ChangeQuarantineResponse>> change_quarantine(
       proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id);
+  /// Makes a token (common/rpc/token.h). kAlreadyExists: one of that name may still be used.
+  asio::awaitable<Result<proto::CreateTokenResponse>> create_token(proto::CreateTokenRequest request);
+  /// One page of tokens: continue after its last one while `more`.
+  asio::awaitable<Result<proto::ListTokensResponse>> list_tokens(uint64_t after);
+  /// From then on every daemon refuses the token, within seconds. kNotFound.
+  asio::awaitable<Result<proto::RevokeTokenResponse>> revoke_token(std::string name);
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
   /// Runs one repair, and returns when it has ended, with its record and the names of its servers.

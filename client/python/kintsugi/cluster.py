@@ -38,16 +38,16 @@ class Usage(NamedTuple):
 
 
 def connect(address: Optional[str] = None, secret_file: Optional[Path] = None, *, groups: Optional[Sequence[int]] = None,
-            log_file: Optional[Path] = None, **options: float) -> "Cluster":
-    """Connects to the metaserver at host:port, by default as KINTSUGI_META and KINTSUGI_SECRET_FILE say.
+            log_file: Optional[Path] = None, token_file: Optional[Path] = None, **options: float) -> "Cluster":
+    """Connects to the metaserver at host:port, by default as KINTSUGI_META, KINTSUGI_SECRET_FILE and KINTSUGI_TOKEN_FILE say.
 
     Options: uid, gid, groups, umask, connect_timeout, io_timeout and write_behind in seconds, dirty_bytes, memory_bytes,
-    read_ahead_bytes, log_file.
+    read_ahead_bytes, log_file, and token_file, whose token is used in place of the secret.
     """
     unknown = options.keys() - OPTIONS.keys()
     if unknown:
         raise TypeError(f"connect() has no option {min(unknown)}; it has {', '.join(sorted(OPTIONS))}")
-    return Cluster(address, secret_file, groups=groups, log_file=log_file, **options)
+    return Cluster(address, secret_file, groups=groups, log_file=log_file, token_file=token_file, **options)
 
 
 class Cluster:
@@ -59,7 +59,7 @@ class Cluster:
     _handle: Optional[int] = None
 
     def __init__(self, address: Optional[str], secret_file: Optional[Path], *, groups: Optional[Sequence[int]],
-                 log_file: Optional[Path], **options: float) -> None:
+                 log_file: Optional[Path], token_file: Optional[Path] = None, **options: float) -> None:
         self.library = c.load()
         self._pid = os.getpid()
         given = c.Options()
@@ -72,6 +72,8 @@ class Cluster:
             given.group_count = len(groups)
         if log_file is not None:
             given.log_file = encoded(log_file)
+        if token_file is not None:
+            given.token_file = encoded(token_file)
         handle = ctypes.c_void_p()
         self.library.call("connect", None if address is None else encoded(address),
                           None if secret_file is None else encoded(secret_file), ctypes.byref(given), ctypes.byref(handle))

@@ -244,7 +244,7 @@ _connecting = threading.Lock()
 
 
 def _shared_connection(settings: dict[str, Any]) -> Cluster:
-    key = repr((os.environ.get("KINTSUGI_META"), os.environ.get("KINTSUGI_SECRET_FILE"), sorted(settings.items())))
+    key = repr((os.environ.get("KINTSUGI_META"), os.environ.get("KINTSUGI_SECRET_FILE"), os.environ.get("KINTSUGI_TOKEN_FILE"), sorted(settings.items())))
     with _connecting:
         cluster = _connections.get(key)
         if cluster is None or not cluster.usable():

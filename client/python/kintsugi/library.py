@@ -21,7 +21,8 @@ class Options(ctypes.Structure):
         ("groups", ctypes.POINTER(ctypes.c_uint32)), ("group_count", ctypes.c_size_t), ("umask", ctypes.c_uint32),
         ("max_outstanding", ctypes.c_uint32), ("connect_timeout_ms", ctypes.c_uint64), ("io_timeout_ms", ctypes.c_uint64),
         ("write_behind_ms", ctypes.c_uint64), ("dirty_bytes", ctypes.c_uint64), ("memory_bytes", ctypes.c_uint64),
-        ("read_ahead_bytes", ctypes.c_uint64), ("log_file", ctypes.c_char_p), ("later", ctypes.c_uint64 * 128),
+        ("read_ahead_bytes", ctypes.c_uint64), ("log_file", ctypes.c_char_p), ("token_file", ctypes.c_char_p),
+        ("later", ctypes.c_uint64 * 127),
     ]
 
 

@@ -66,6 +66,8 @@ struct kintsugi_options {
   uint64_t memory_bytes;     /* bound on file data in flight, at least 64 MiB; default 128 MiB */
   uint64_t read_ahead_bytes; /* bound on what is read ahead, of memory_bytes; 0: nothing is; default 64 MiB */
   const char* log_file;      /* where the library logs, for the whole process; NULL (default): nowhere */
+  const char* token_file;    /* a token, in place of the secret; NULL (default): $KINTSUGI_TOKEN_FILE, unless
+                              * `secret_file` is given */
 };
 
 /* Fills in the defaults. `size` is sizeof(struct kintsugi_options) of the caller. */
@@ -75,7 +77,7 @@ KINTSUGI_API int kintsugi_options_init(struct kintsugi_options* options, size_t 
  * file with the cluster's secret (NULL: $KINTSUGI_SECRET_FILE), `options` may be NULL. Other hosts are spoken to over
  * TLS with the files that $KINTSUGI_TLS_CERTIFICATE, $KINTSUGI_TLS_KEY and $KINTSUGI_TLS_AUTHORITY name. On 0
  * `*connection` is valid, else NULL. -EINVAL: a bad address, option, secret or certificate; -ENOENT, -EACCES: a file;
- * -EACCES: another secret than the cluster's, or a certificate that is refused; -EIO: no answer. */
+ * -EACCES: another secret than the cluster's, or a token or certificate that is refused; -EIO: no answer. */
 KINTSUGI_API int kintsugi_connect(const char* address, const char* secret_file,
                                   const struct kintsugi_options* options, kintsugi_t** connection);
 
