@@ -171,6 +171,11 @@ Status TokenGate::check_squashed(Method method, const MessageLite& request) cons
       return inode == 0 ? Status{} : check_others(inode, kMayRead);
     }
     case Method::kListInode: return check_others(as<proto::ListInodeRequest>(request).directory(), kMayRead);
+    case Method::kSetAttributes: {
+      // The kernel of the client's host says that it was opened so.
+      const auto& wanted = as<proto::SetAttributesRequest>(request);
+      return wanted.opened_for_writing() ? check_others(wanted.inode(), kMayWrite) : Status{};
+    }
     case Method::kCopyExtents:
       KINTSUGI_TRY(check_others(as<proto::CopyExtentsRequest>(request).from(), kMayRead));
       return check_others(as<proto::CopyExtentsRequest>(request).to(), kMayWrite);

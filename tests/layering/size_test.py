@@ -27,6 +27,7 @@ EXCEPTIONS = {
     "client/capi/include/kintsugi/kintsugi:kintsugi_aio_open": "C programs call it with these parameters",
     "client/capi/kintsugi:kintsugi_aio_open": "C programs call it with these parameters",
     "common/rpc/method:method_name": "a table, one line for each method",
+    "common/rpc/rights:right_of": "a table, one line for each method",
 }
 
 

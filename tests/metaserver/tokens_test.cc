@@ -117,8 +117,9 @@ class TokenRig : public MetaServerRig {
     request.set_name(name);
     return code<proto::InodeResponse>(Method::kLookup, request);
   }
-  Code truncate(uint64_t inode) {
+  Code truncate(uint64_t inode, bool opened = false) {
     proto::SetAttributesRequest request;
+    request.set_opened_for_writing(opened);
     request.set_inode(inode);
     request.set_size(1);
     return code<proto::InodeResponse>(Method::kSetAttributes, request);
@@ -376,6 +377,7 @@ TEST(Tokens, RootOfAClientsHostIsNotRoot) {
   EXPECT_EQ(rig.open_at("/p/file"), Code::kAccessDenied);
   EXPECT_EQ(rig.rm("/p"), Code::kAccessDenied);
   EXPECT_NE(rig.truncate(secret), Code::kOk);
+  EXPECT_EQ(rig.truncate(secret, /*opened=*/true), Code::kAccessDenied) << "whatever its host says";
   EXPECT_EQ(rig.open_at("/p/in/deep"), Code::kOk);
   // By inode, as a mount asks whose kernel takes its root for root.
   EXPECT_EQ(rig.open_by(secret), Code::kAccessDenied);

@@ -129,6 +129,12 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("metadata status", {});
   does("quarantine list", {});
   does("quarantine empty", {});
+  EXPECT_TRUE(does("token create", {"reader", "--role", "read"})
+                  .at("token")
+                  .get<std::string>()
+                  .starts_with("kintsugi-token:"));
+  EXPECT_EQ(does("token list", {}).at("tokens").at(0).at("state"), "usable");
+  does("token revoke", {"reader"});
   does("repair status", {});
   does("repair history", {});
   does("repair run", {"--chunk", stripe + ":0"});
