@@ -5,6 +5,7 @@
 
 #include "common/log/log.h"
 #include "common/rpc/placed_stripes.h"
+#include "common/rpc/token.h"
 #include "tracing/agent/trace_service.h"
 
 namespace kintsugi::repair_manager {
@@ -33,6 +34,13 @@ void RepairDaemon::register_handlers() {
   server_.handle<&RepairDaemon::finish_read>(Method::kFinishRead, *this);
   server_.handle<&RepairDaemon::ping>(Method::kPing, *this);
   tracing::TraceService::register_on(server_);
+  // A plan has capabilities for the helpers' chunks. The metaserver passes on requests of those who showed one for the chunk
+  // that they read.
+  server_.admit_tokens_by([](const rpc::Principal& by, Method method, google::protobuf::MessageLite&) {
+    const bool plans = method == Method::kPlanRead || method == Method::kFinishRead;
+    return plans ? Status{Code::kPermissionDenied, by.text() + " has to ask the metaserver for this"}
+                 : Status{};
+  });
 }
 
 Status RepairDaemon::start() {

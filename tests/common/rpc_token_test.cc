@@ -121,7 +121,7 @@ TEST(Token, NamesAndPathsThatMeanNothingAreRefused) {
     return !check_claims(made).ok() && !principal_of(made.SerializeAsString());
   };
   for (const std::string& name : {std::string(), std::string("two words"), std::string("line\nbreak"),
-                                 std::string(65, 'a'), std::string("\x80")})
+                                  std::string(65, 'a'), std::string("\x80")})
     EXPECT_TRUE(refused([&](TokenClaims& made) { made.set_name(name); })) << name;
   for (const char* path : {"/", "relative", "/a/", "/a//b", "/a/../b", "/./a"})
     EXPECT_TRUE(refused([&](TokenClaims& made) { made.set_path(path); })) << path;
