@@ -13,44 +13,53 @@ namespace {
 
 constexpr size_t kMostOfAText = 200;
 
-std::string detail(const proto::RunRepairRequest& request) {
+std::string about(const proto::RunRepairRequest& request) {
   return fmt::format("chunk {}:{}", request.stripe_id(), request.index());
 }
 
-std::string detail(const proto::DrainServerRequest& request) {
+std::string about(const proto::DrainServerRequest& request) {
   return fmt::format("server {:016x}, {}", request.server_id(), request.drain() ? "drain" : "undrain");
 }
 
-std::string detail(const proto::RemoveServerRequest& request) {
+std::string about(const proto::RemoveServerRequest& request) {
   return fmt::format("server {:016x}", request.server_id());
 }
 
-std::string detail(const proto::ChangeQuarantineRequest& request) {
+std::string about(const proto::ChangeQuarantineRequest& request) {
   const bool empty = request.change() == proto::ChangeQuarantineRequest::EMPTY;
   const std::string which =
       request.stripe_id() == 0 ? "all chunks" : fmt::format("stripe {}", request.stripe_id());
   return fmt::format("{}, {}", which, empty ? "empty" : "keep");
 }
 
-std::string detail(const proto::CreateTokenRequest& request) {
+std::string_view role_of(const proto::TokenClaims& claims) {
+  switch (claims.role()) {
+    case proto::TokenClaims::READ: return "read";
+    case proto::TokenClaims::WRITE: return "write";
+    case proto::TokenClaims::ADMIN: return "admin";
+    default: return "none";
+  }
+}
+
+std::string about(const proto::CreateTokenRequest& request) {
   const proto::TokenClaims& claims = request.claims();
-  return fmt::format("{}, role {}, path {}, {}", quoted(claims.name(), kMostOfAText),
-                     static_cast<int>(claims.role()), quoted(claims.path(), kMostOfAText),
+  return fmt::format("{}, role {}, path {}, {}", quoted(claims.name(), kMostOfAText), role_of(claims),
+                     quoted(claims.path(), kMostOfAText),
                      claims.squash() ? "root squashed" : "root stays root");
 }
 
-std::string detail(const proto::RevokeTokenRequest& request) {
+std::string about(const proto::RevokeTokenRequest& request) {
   return quoted(request.name(), kMostOfAText);
 }
 
-std::string detail(const proto::SetQuotaRequest& request) {
+std::string about(const proto::SetQuotaRequest& request) {
   std::string limits;
   if (request.has_max_bytes()) limits += fmt::format(", {} bytes", request.max_bytes());
   if (request.has_max_files()) limits += fmt::format(", {} files", request.max_files());
   return quoted(request.path(), kMostOfAText) + (limits.empty() ? ", removed" : limits);
 }
 
-std::optional<std::string> detail(const proto::ChangeFaultsRequest& request) {
+std::optional<std::string> about(const proto::ChangeFaultsRequest& request) {
   if (request.set().empty() && request.remove().empty() && !request.clear()) return std::nullopt;
   std::string text = request.clear() ? "clear" : fmt::format("remove {}", request.remove_size());
   for (const proto::InjectedFault& fault : request.set())
@@ -59,30 +68,30 @@ std::optional<std::string> detail(const proto::ChangeFaultsRequest& request) {
   return text;
 }
 
-std::optional<std::string> detail(const proto::TraceRequest& request) {
+std::optional<std::string> about(const proto::TraceRequest& request) {
   if (request.action() == proto::TraceRequest::DETACH) return "detach";
   if (request.action() != proto::TraceRequest::ATTACH) return std::nullopt;
   return "attach " + quoted(request.start(), kMostOfAText);
 }
 
 template <class Request>
-std::optional<std::string> detail_of(const google::protobuf::MessageLite& request) {
-  return detail(static_cast<const Request&>(request));
+std::optional<std::string> about_as(const google::protobuf::MessageLite& request) {
+  return about(static_cast<const Request&>(request));
 }
 
 }  // namespace
 
 std::optional<std::string> audit_detail(Method method, const google::protobuf::MessageLite& request) {
   switch (method) {
-    case Method::kRunRepair: return detail_of<proto::RunRepairRequest>(request);
-    case Method::kDrainServer: return detail_of<proto::DrainServerRequest>(request);
-    case Method::kRemoveServer: return detail_of<proto::RemoveServerRequest>(request);
-    case Method::kChangeQuarantine: return detail_of<proto::ChangeQuarantineRequest>(request);
-    case Method::kCreateToken: return detail_of<proto::CreateTokenRequest>(request);
-    case Method::kRevokeToken: return detail_of<proto::RevokeTokenRequest>(request);
-    case Method::kSetQuota: return detail_of<proto::SetQuotaRequest>(request);
-    case Method::kChangeFaults: return detail_of<proto::ChangeFaultsRequest>(request);
-    case Method::kTrace: return detail_of<proto::TraceRequest>(request);
+    case Method::kRunRepair: return about_as<proto::RunRepairRequest>(request);
+    case Method::kDrainServer: return about_as<proto::DrainServerRequest>(request);
+    case Method::kRemoveServer: return about_as<proto::RemoveServerRequest>(request);
+    case Method::kChangeQuarantine: return about_as<proto::ChangeQuarantineRequest>(request);
+    case Method::kCreateToken: return about_as<proto::CreateTokenRequest>(request);
+    case Method::kRevokeToken: return about_as<proto::RevokeTokenRequest>(request);
+    case Method::kSetQuota: return about_as<proto::SetQuotaRequest>(request);
+    case Method::kChangeFaults: return about_as<proto::ChangeFaultsRequest>(request);
+    case Method::kTrace: return about_as<proto::TraceRequest>(request);
     default: return "";
   }
 }

@@ -109,7 +109,7 @@ TEST_F(Tokens, AdministrationStandsInTheAuditLog) {
       eventually([&] { return audit_log().find("token worker (") != std::string::npos; }, seconds(5)));
   const std::string lines = audit_log();
   EXPECT_NE(lines.find("the secret from 127.0.0.1"), std::string::npos) << lines;
-  EXPECT_EQ(times(lines, "CreateToken \"boss\", role 3, path \"\", root squashed: done"), 1u) << lines;
+  EXPECT_EQ(times(lines, "CreateToken \"boss\", role admin, path \"\", root squashed: done"), 1u) << lines;
   EXPECT_EQ(times(lines, ", drain: done"), 1u) << lines;
   EXPECT_EQ(times(lines, ", undrain: refused or failed: DrainServer needs the right to administer"), 1u)
       << lines;
