@@ -129,6 +129,11 @@ bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& re
            std::equal(path->names.begin(), path->names.end(), scope.path.names.begin());
   }
   if (method == Method::kGetQuotas) return find(as<proto::GetQuotasRequest>(request).inode()) != above.end();
+  if (method == Method::kGetXattr) {
+    // The kernel wants it to see who may pass.
+    const auto& wanted = as<proto::GetXattrRequest>(request);
+    return find(wanted.inode()) != above.end() && wanted.name() == kAccessList;
+  }
   if (method == Method::kGetInode) {
     auto& wanted = static_cast<proto::GetInodeRequest&>(request);
     if (find(wanted.inode()) == above.end()) return false;
