@@ -25,6 +25,7 @@ namespace {
 
 /// Lines that wait for the background's thread, at most. Each takes some 400 bytes, whether it waits or not.
 constexpr size_t kQueuedLines = 1024;
+constexpr size_t kQueuedAuditLines = 256;
 /// A process that dies waits so long for its last lines to reach the file.
 constexpr auto kDyingWait = std::chrono::milliseconds(200);
 constexpr auto kPoll = std::chrono::milliseconds(1);
@@ -146,7 +147,7 @@ void set_audit_file(const std::string& path) {
     error("audit log {} cannot be used, so its lines go to the log: {}", path, failure.what());
     return;
   }
-  auto background = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
+  auto background = std::make_shared<spdlog::details::thread_pool>(kQueuedAuditLines, 1);
   auto logger = std::make_shared<spdlog::async_logger>("kintsugi", file, background,
                                                        spdlog::async_overflow_policy::overrun_oldest);
   with_our_form(logger);
