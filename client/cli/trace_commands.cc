@@ -160,7 +160,7 @@ Status show_file(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const tracing::NamedTrace named,
                   tracing::read_named_trace(arguments.file, arguments.binary));
   if (session.json) {
-    print_json(to_json(named));
+    print_trace_json(named);
   } else {
     print_trace(named);
   }
@@ -169,14 +169,15 @@ Status show_file(Session& session, const Arguments& arguments) {
 
 /// What was recorded at the same time, separated by request. What is missing is said on stderr.
 Result<tracing::Separated> separated(const std::vector<std::string>& files, const std::string& binary) {
-  std::vector<tracing::NamedTrace> traces;
+  tracing::Separation separation;
   for (const std::string& file : files) {
-    KINTSUGI_ASSIGN(traces.emplace_back(), tracing::read_named_trace(file, binary));
-    if (const uint64_t lost = traces.back().trace.lost; lost > 0)
+    KINTSUGI_ASSIGN(const tracing::NamedTrace named, tracing::read_named_trace(file, binary));
+    if (const uint64_t lost = named.trace.lost; lost > 0)
       fmt::print(stderr, "{}: {} records found no room, so some requests are incomplete\n", shown_name(file),
                  lost);
+    separation.add(named);
   }
-  return tracing::separate(traces);
+  return separation.finish();
 }
 
 Status explain(Session& session, const Arguments& arguments) {

@@ -1,6 +1,7 @@
 #include "client/cli/trace_explain.h"
 
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -43,24 +44,36 @@ std::vector<cause::FlowsOfOneKind> requests_of(const Separated& separated) {
   return kinds;
 }
 
-std::vector<PathTotals> normal_requests(const Separated* normal, const std::string& method,
-                                        CallPaths& paths) {
-  std::vector<PathTotals> found;
-  if (normal == nullptr) return found;
-  const auto all = anomaly::totals_of(normal->trace, anomaly::groups_by_flow(normal->flows), paths);
-  for (const cause::FlowsOfOneKind& kind : requests_of(*normal))
-    if (kind.start == method)
-      for (const flow::FlowId flow : kind.flows)
-        found.push_back(all[flow]);
-  return found;
+/// What was recorded at one time: the questions about each method are answered from one walk over it.
+struct Requests {
+  Requests(const Separated& separated, CallPaths& paths)
+      : kinds(requests_of(separated)),
+        totals(anomaly::totals_of(separated.trace, anomaly::groups_by_flow(separated.flows), paths)) {}
+
+  std::vector<PathTotals> of(const std::string& method) const {
+    std::vector<PathTotals> found;
+    for (const cause::FlowsOfOneKind& kind : kinds)
+      if (kind.start == method)
+        for (const flow::FlowId flow : kind.flows)
+          found.push_back(totals[flow]);
+    return found;
+  }
+
+  std::vector<cause::FlowsOfOneKind> kinds;
+  std::vector<PathTotals> totals;  ///< by flow
+};
+
+int64_t beginning_of(const flow::Trace& trace) {
+  int64_t began_ns = std::numeric_limits<int64_t>::max();
+  for (const flow::Event& event : trace.events())
+    began_ns = std::min(began_ns, event.time_ns);
+  return began_ns;
 }
 
-std::string call_it(const Separated& separated, const Explanation& explanation, const std::string& method) {
+std::string call_it(const Separated& separated, const Explanation& explanation, const std::string& method,
+                    int64_t began_ns) {
   if (explanation.culprit == flow::kNone) return method;
   const flow::Event& root = separated.trace.event(separated.flows.flows[explanation.culprit].root);
-  int64_t began_ns = root.time_ns;
-  for (const flow::Event& event : separated.trace.events())
-    began_ns = std::min(began_ns, event.time_ns);
   return fmt::format("The {} that came {:.3f} ms after the beginning to {} (flow {})", method,
                      static_cast<double>(root.time_ns - began_ns) / 1e6,
                      separated.trace.processes()[root.process].name, explanation.culprit);
@@ -68,14 +81,19 @@ std::string call_it(const Separated& separated, const Explanation& explanation, 
 
 Status explain_requests(const Separated& separated, const Separated* normal,
                         std::vector<TraceAnswer>& answers) {
-  for (const cause::FlowsOfOneKind& kind : requests_of(separated)) {
-    CallPaths paths;
-    const std::vector<PathTotals> known = normal_requests(normal, kind.start, paths);
-    KINTSUGI_ASSIGN(const Explanation explanation,
-                    cause::explain_flows(separated.trace, separated.flows, paths,
-                                         {.compared = kind.flows, .normal = known}));
+  CallPaths paths;
+  const Requests requests(separated, paths);
+  std::optional<Requests> well;
+  if (normal != nullptr) well.emplace(*normal, paths);
+  const int64_t began_ns = beginning_of(separated.trace);
+  for (const cause::FlowsOfOneKind& kind : requests.kinds) {
+    const std::vector<PathTotals> known = well ? well->of(kind.start) : std::vector<PathTotals>();
+    KINTSUGI_ASSIGN(
+        const Explanation explanation,
+        cause::explain_flows(separated.trace, separated.flows, paths,
+                             {.compared = kind.flows, .normal = known, .totals = requests.totals}));
     answers.push_back(answer_of(kind.start, kind.flows.size(), explanation, paths,
-                                call_it(separated, explanation, kind.start)));
+                                call_it(separated, explanation, kind.start, began_ns)));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/cli/json.h"
 #include "client/cli/printable.h"
 
 namespace kintsugi::cli {
@@ -20,10 +21,15 @@ std::string_view word_of(const Record& record) {
   return (record.flags & tracing::kTail) != 0 ? "tail" : "leave";
 }
 
-/// What a stripped binary does not name is shown by its number.
-std::string name_of(const Record& record, const std::vector<std::string>& names) {
-  const std::string& name = names[record.function - 1];
-  return name.empty() ? fmt::format("function {}", record.function) : shown_message(name);
+/// By function - 1. Records are many more than functions, so each name is made fit to be shown once. What a stripped binary does not
+/// name is shown by its number.
+template <class Show>
+std::vector<std::string> shown_names(const tracing::NamedTrace& named, Show show) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < named.functions.size(); ++i)
+    names.push_back(
+        show(named.functions[i].empty() ? fmt::format("function {}", i + 1) : named.functions[i]));
+  return names;
 }
 
 /// Calls `tell` with each record and how deep it lies; arguments are nothing to read.
@@ -48,32 +54,37 @@ void print_trace(const tracing::NamedTrace& named) {
   fmt::print("{} (process {}), start: {}; {}; {} records of {} threads, {} lost\n", shown_name(trace.program),
              trace.pid, shown_message(trace.start), tracing::name_of(trace.end), records,
              trace.threads.size(), trace.lost);
+  const std::vector<std::string> names =
+      shown_names(named, [](const std::string& name) { return shown_message(name); });
   for (const tracing::ThreadTrace& thread : trace.threads) {
     fmt::print("\nthread {} {}\n", thread.tid, shown_name(thread.name));
     for_records(thread, [&](const Record& record, size_t depth) {
       fmt::print("{:>14.3f} us  {:<7} {:{}}{}\n",
                  trace.nanoseconds(record.ticks) / kNanosecondsOfAMicrosecond, word_of(record), "", 2 * depth,
-                 name_of(record, named.functions));
+                 names[record.function - 1]);
     });
   }
 }
 
-Json to_json(const tracing::NamedTrace& named) {
+void print_trace_json(const tracing::NamedTrace& named) {
+  const auto text = [](const std::string& value) { return Json(value).compact(); };
   const tracing::Trace& trace = named.trace;
-  Json threads = Json::array();
-  for (const tracing::ThreadTrace& thread : trace.threads) {
-    Json records = Json::array();
+  const std::vector<std::string> names = shown_names(named, text);
+  fmt::print(R"({{"program":{},"pid":{},"start":{},"end":{},"lost":{},"threads":[)", text(trace.program),
+             trace.pid, text(trace.start), text(std::string(tracing::name_of(trace.end))), trace.lost);
+  for (size_t i = 0; i < trace.threads.size(); ++i) {
+    const tracing::ThreadTrace& thread = trace.threads[i];
+    fmt::print(R"({}{{"tid":{},"name":{},"lost":{},"records":[)", i == 0 ? "\n" : ",\n", thread.tid,
+               text(thread.name), thread.lost);
+    const char* before = "\n";
     for_records(thread, [&](const Record& record, size_t depth) {
-      records.push_back({{"ns", trace.nanoseconds(record.ticks)},
-                         {"event", word_of(record)},
-                         {"function", name_of(record, named.functions)},
-                         {"depth", depth}});
+      fmt::print(R"({}{{"ns":{},"event":"{}","function":{},"depth":{}}})", before,
+                 trace.nanoseconds(record.ticks), word_of(record), names[record.function - 1], depth);
+      before = ",\n";
     });
-    threads.push_back(
-        {{"tid", thread.tid}, {"name", thread.name}, {"lost", thread.lost}, {"records", std::move(records)}});
+    fmt::print("\n]}}");
   }
-  return {{"program", trace.program},           {"pid", trace.pid},   {"start", trace.start},
-          {"end", tracing::name_of(trace.end)}, {"lost", trace.lost}, {"threads", std::move(threads)}};
+  fmt::print("\n]}}\n");
 }
 
 }  // namespace kintsugi::cli

@@ -86,7 +86,10 @@ class Process {
 };
 
 Separated separated(std::vector<NamedTrace> traces) {
-  auto result = separate(traces);
+  Separation separation;
+  for (const NamedTrace& trace : traces)
+    separation.add(trace);
+  auto result = separation.finish();
   EXPECT_TRUE(result) << result.error();
   return std::move(*result);
 }

@@ -254,6 +254,33 @@ struct Compared {
   std::vector<flow::FlowId> dickinson;
 };
 
+TEST(Explanation, AnswersTheQuestionsAboutALargeTraceFromOneWalkOverIt) {
+  flow::Workload workload = flow::workload_of(
+      {.seed = 7, .concurrent = 16, .operations = 3'000, .fault = flow::Fault::kSlowDisk, .faulty = 200});
+  const flow::Trace trace = *flow::Trace::from(std::move(workload.recorded));
+  ASSERT_GT(trace.size(), 600'000);
+  const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
+  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), directives->idle);
+  const flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
+  CallPaths paths;
+  const auto totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths);
+  const size_t one_walk = paths.looked_up();
+  const std::vector<FlowsOfOneKind> kinds = kinds_of_flows(trace, flows);
+  ASSERT_GT(kinds.size(), 4);
+  bool is_found = false;
+  size_t largest = 0;
+  for (const FlowsOfOneKind& kind : kinds) {
+    const auto found = explain_flows(trace, flows, paths, {.compared = kind.flows, .totals = totals});
+    ASSERT_TRUE(found) << found.error();
+    largest = std::max(largest, kind.flows.size());
+    is_found |= found->culprit != flow::kNone && found->culprit == flows.of[workload.start[workload.faulty]];
+  }
+  EXPECT_TRUE(is_found);
+  EXPECT_GT(largest, 300);
+  // What an odd flow did last is sought in the threads that it is of.
+  EXPECT_LT(paths.looked_up(), 2 * one_walk);
+}
+
 TEST(Explanation, OneWriteAmongManyIsFoundWithItsCause) {
   std::printf("of 20 runs      named  function in the top 3  another named | of 4: Magpie  Dickinson\n");
   int all_named = 0, all_functions = 0;

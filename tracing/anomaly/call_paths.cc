@@ -23,6 +23,7 @@ PathId CallPaths::call(PathId caller, NameId function, uint32_t site) {
 }
 
 PathId CallPaths::child(PathId parent, NameId name, uint32_t site) {
+  ++looked_up_;
   const auto found = ids_.find({parent, name, site});
   if (found != ids_.end()) return found->second;
   const uint32_t depth = parent == flow::kNone ? 0 : nodes_[parent].depth + 1;

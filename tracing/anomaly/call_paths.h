@@ -43,6 +43,8 @@ class CallPaths {
   const std::string& last_name(PathId path) const { return *names_[nodes_[path].name]; }
   /// "binary: main -> A -> B". `most` functions are spelled out, those nearest to the end.
   std::string text(PathId path, size_t most = 12) const;
+  /// Calls and binaries that were looked up: the work of walks over traces.
+  size_t looked_up() const { return looked_up_; }
   /// Calls that were counted as their callers because of the limits.
   size_t collapsed() const { return collapsed_; }
 
@@ -68,7 +70,7 @@ class CallPaths {
   std::unordered_map<Key, PathId, HashOfKey> ids_;
   std::unordered_map<std::string, NameId> name_ids_;
   std::vector<const std::string*> names_;  ///< keys of name_ids_
-  size_t collapsed_ = 0;
+  size_t looked_up_ = 0, collapsed_ = 0;
 };
 
 }  // namespace kintsugi::anomaly

@@ -20,10 +20,17 @@ std::vector<Profile> profiles_of(std::span<const PathTotals> all, const CallPath
   return profiles;
 }
 
-std::vector<PathTotals> totals_of(const flow::Trace& trace, const anomaly::Groups& groups, CallPaths& paths,
-                                  std::span<const uint32_t> wanted) {
-  std::vector<PathTotals> all = anomaly::totals_of(trace, groups, paths), some;
-  for (uint32_t group : wanted)
+/// Those of what is compared.
+std::vector<PathTotals> trials_of(const flow::Trace& trace, const anomaly::Groups& groups, CallPaths& paths,
+                                  const Question& question) {
+  std::vector<PathTotals> found;
+  std::span<const PathTotals> all = question.totals;
+  if (all.empty()) {
+    found = anomaly::totals_of(trace, groups, paths);
+    all = found;
+  }
+  std::vector<PathTotals> some;
+  for (uint32_t group : question.compared)
     some.push_back(all[group]);
   return some;
 }
@@ -88,7 +95,7 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
     return explanation;
   }
   const anomaly::Groups groups = anomaly::groups_by_process(trace);
-  const std::vector<PathTotals> trials = totals_of(trace, groups, paths, question.compared);
+  const std::vector<PathTotals> trials = trials_of(trace, groups, paths, question);
   KINTSUGI_TRY(judge(trials, paths, ProfileKind::kTime, question, settings, explanation));
   if (explanation.finding != Finding::kOutlier) return explanation;
   KINTSUGI_ASSIGN(explanation.interval, anomalous_interval(trace, groups, question.compared,
@@ -101,7 +108,7 @@ Result<Explanation> explain_flows(const flow::Trace& trace, const flow::Flows& f
                                   const Question& question, const ExplanationSettings& settings) {
   Explanation explanation;
   const std::vector<PathTotals> trials =
-      totals_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question.compared);
+      trials_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question);
   for (ProfileKind kind : {ProfileKind::kComposite, ProfileKind::kCoverage}) {
     KINTSUGI_TRY(judge(trials, paths, kind, question, settings, explanation));
     if (explanation.finding == Finding::kOutlier) break;

@@ -49,6 +49,8 @@ struct ExplanationSettings {
 struct Question {
   std::span<const uint32_t> compared;                ///< processes, or flows: of one kind
   std::span<const anomaly::PathTotals> normal = {};  ///< of known-normal runs, with the same `paths`
+  /// What each flow, or process, of the trace did, with the same `paths`, for whoever asks more than one question; empty: not known yet.
+  std::span<const anomaly::PathTotals> totals = {};
 };
 
 /// REQUIRES: `question` names processes of `trace`. Errors: those of anomaly::rank.

@@ -10,7 +10,11 @@ std::vector<LastEntry> find(const flow::Trace& trace, anomaly::CallPaths& paths,
   for (const flow::Thread& thread : trace.threads()) {
     anomaly::StackWalk stack(paths, names, thread.process);
     LastEntry last{.process = thread.process};
-    for (flow::EventId id : thread.events) {
+    // The stack is followed up to the last event that counts, and in threads without one not at all.
+    size_t count = thread.events.size();
+    while (count > 0 && !wanted(thread.events[count - 1]))
+      --count;
+    for (flow::EventId id : thread.events.first(count)) {
       const anomaly::PathId before = stack.now(), after = stack.step(trace.event(id));
       if (!wanted(id)) continue;
       const flow::Kind kind = trace.event(id).kind;

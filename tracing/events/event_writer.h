@@ -21,6 +21,8 @@ class EventWriter {
  public:
   EventWriter();
 
+  /// So many events will be added soon.
+  void expect(size_t events) { recorded_.events.reserve(recorded_.events.size() + events); }
   /// Events that are added from now on are of this process.
   void begin_process(flow::Process process);
   /// A thread of control of that process: a thread, or coroutines that wait for one another.

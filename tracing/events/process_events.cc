@@ -41,6 +41,11 @@ void ProcessEvents::run() {
   writer_.begin_process({.name = named_.process,
                          .binary = named_.binary,
                          .end_ns = trace.end == End::kNone ? 0 : trace.latest.unix_ns});
+  size_t records = 0;
+  for (const ThreadTrace& thread : trace.threads)
+    records += thread.records.size();
+  // What is added for coroutines and frames is less than half as much again.
+  writer_.expect(records + records / 2);
   Steps steps(trace);
   while (const std::optional<Step> step = steps.next()) {
     Thread& thread = threads_[step->thread];

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "tracing/events/event_writer.h"
 #include "tracing/events/named_trace.h"
 #include "tracing/flow/flows.h"
 
@@ -14,7 +15,17 @@ struct Separated {
   flow::Trace trace;
   flow::Flows flows;
 };
-/// Separated by what is known of our daemons: frames, coroutines, event loops. Errors: those of flow::Trace::from.
-Result<Separated> separate(std::span<const NamedTrace> traces);
+
+/// Separates by what is known of our daemons: frames, coroutines, event loops. Traces are taken one after the other, so that whoever
+/// reads them has one in memory at a time.
+class Separation {
+ public:
+  void add(const NamedTrace& trace);
+  /// Errors: those of flow::Trace::from. REQUIRES: it is called once.
+  Result<Separated> finish();
+
+ private:
+  EventWriter writer_;
+};
 
 }  // namespace kintsugi::tracing

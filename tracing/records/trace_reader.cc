@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -81,6 +82,22 @@ Result<ThreadTrace> thread_of(const ThreadEntry& entry, uint32_t functions) {
   return thread;
 }
 
+/// Puts the records of a thread's blocks one after the other.
+Status take_records(std::vector<Found>& found, ThreadTrace& thread) {
+  std::ranges::sort(found, {}, &Found::sequence);
+  size_t records = 0;
+  for (size_t next = 0; next < found.size(); ++next) {
+    if (next > 0 && found[next].sequence != found[next - 1].sequence + 1)
+      return not_a_trace("the blocks of a thread do not follow each other");
+    records += found[next].block->header.count;
+  }
+  thread.records.reserve(records);
+  for (const Found& each : found)
+    thread.records.insert(thread.records.end(), each.block->records,
+                          each.block->records + each.block->header.count);
+  return {};
+}
+
 /// The ticks of a nanosecond are told by two readings of the clock.
 Status check_clock(const Trace& trace) {
   if (trace.latest.ticks <= trace.began.ticks || trace.latest.unix_ns <= trace.began.unix_ns) return {};
@@ -131,16 +148,8 @@ Result<Trace> parse_trace(std::span<const std::byte> bytes) {
     if (blocks[i].header.thread != 0)
       found[blocks[i].header.thread - 1].push_back({blocks[i].header.sequence, &blocks[i]});
   }
-  for (uint32_t i = 0; i < kMostThreads; ++i) {
-    std::ranges::sort(found[i], {}, &Found::sequence);
-    for (size_t next = 0; next < found[i].size(); ++next) {
-      if (next > 0 && found[i][next].sequence != found[i][next - 1].sequence + 1)
-        return not_a_trace("the blocks of a thread do not follow each other");
-      const Block& block = *found[i][next].block;
-      trace.threads[i].records.insert(trace.threads[i].records.end(), block.records,
-                                      block.records + block.header.count);
-    }
-  }
+  for (uint32_t i = 0; i < kMostThreads; ++i)
+    KINTSUGI_TRY(take_records(found[i], trace.threads[i]));
   std::erase_if(trace.threads,
                 [](const ThreadTrace& thread) { return thread.tid == 0 && thread.records.empty(); });
   return trace;
@@ -153,10 +162,10 @@ Result<Trace> read_trace(const std::string& path) {
   if (bytes < 0 || static_cast<uint64_t>(bytes) > kMostTraceBytes + kBlocksOffset + kTraceBlockBytes)
     return not_a_trace("it is no file of such a size").with_context(path);
   // Blocks are read where they lie.
-  std::vector<Block> memory((static_cast<size_t>(bytes) + sizeof(Block) - 1) / sizeof(Block));
-  if (!file.seekg(0).read(reinterpret_cast<char*>(memory.data()), bytes))
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+  if (!file.seekg(0).read(reinterpret_cast<char*>(memory.get()), bytes))
     return Status{Code::kIoError, fmt::format("{} cannot be read", path)};
-  Result<Trace> trace = parse_trace(std::as_bytes(std::span(memory)).first(static_cast<size_t>(bytes)));
+  Result<Trace> trace = parse_trace({memory.get(), static_cast<size_t>(bytes)});
   if (!trace) return trace.error().with_context(path);
   return trace;
 }
