@@ -69,7 +69,8 @@ void add_settings(daemon::Settings& settings, Options& options) {
 
 class Daemon final : public daemon::Daemon {
  public:
-  Daemon(daemon::Shell& shell, MetaDaemonOptions options, std::unique_ptr<RocksDbStore> store)
+  Daemon(daemon::Shell& shell, MetaDaemonOptions options, std::unique_ptr<RocksDbStore> store,
+         bool has_certificates)
       : shell_(shell),
         listen_(options.metaserver.listen),
         recorder_(shell.runtime.clock, shell.runtime.random.next()),
@@ -81,7 +82,8 @@ class Daemon final : public daemon::Daemon {
     };
     options.metaserver.recorder = &recorder_;
     daemon_ = std::make_unique<MetaDaemon>(shell.runtime, std::move(options), shell.secret, *store_);
-    add_pages(shell.http, shell.metrics, *daemon_);
+    add_pages(shell.http, shell.metrics, *daemon_, shell.runtime.clock,
+              {listen_, shell.http_address, has_certificates});
     sight::add_pages(shell.http, shell.metrics, recorder_);
     sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
     shell.metrics.gauge("kintsugi_metadata_damaged_files",
@@ -133,11 +135,11 @@ RocksDbMemory memory_of(const Options& options) {
   return memory;
 }
 
-Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options) {
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options, bool has_certificates) {
   daemon::keep_private(options.data_dir);
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
-  return std::make_unique<Daemon>(shell, options.parts, std::move(store));
+  return std::make_unique<Daemon>(shell, options.parts, std::move(store), has_certificates);
 }
 
 }  // namespace
@@ -150,6 +152,7 @@ int main(int argc, char** argv) {
       "kintsugi-metaserver",
       "Keeps the namespace and the stripe map, and tells repair managers what is lost.");
   metaserver::add_settings(settings, options);
-  return daemon::run(argc, argv, settings,
-                     [&](daemon::Shell& shell) { return metaserver::make(shell, options); });
+  return daemon::run(argc, argv, settings, [&](daemon::Shell& shell) {
+    return metaserver::make(shell, options, !settings.tls.certificate.empty());
+  });
 }

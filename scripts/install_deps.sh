@@ -7,7 +7,7 @@ packages=(
   clang-19 clang-format-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
   libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3 python3-yaml
+  zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3 python3-yaml
   python3-fsspec python3-pandas python3-build python3-setuptools python3-wheel python3-venv
 )
 # The package with promtool, which tries the alerts, starts a Prometheus at port 9090: not on every machine that builds.

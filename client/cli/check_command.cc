@@ -1,11 +1,9 @@
 // cluster check: what would keep the daemons of this host from working, before and after they are started.
 #include <algorithm>
-#include <filesystem>
-#include <map>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
-#include "client/cli/host_checks.h"
+#include "client/cli/host_daemons.h"
 #include "client/cli/host_files.h"
 #include "client/cli/json.h"
 #include "client/cli/session.h"
@@ -13,52 +11,9 @@
 namespace kintsugi::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Arguments {
   std::string directory = std::string(kHostDirectory);
 };
-
-/// Programs beside this one that read files whose names begin so.
-constexpr std::string_view kDaemons[] = {"metaserver", "chunkserver", "repair-manager", "monitor"};
-
-std::string program_of(std::string_view daemon) {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path() / fmt::format("kintsugi-{}", daemon);
-}
-
-/// The files of settings in the directory, with the daemon that reads each.
-Result<std::vector<std::pair<fs::path, std::string_view>>> files_in(const std::string& directory) {
-  std::vector<std::pair<fs::path, std::string_view>> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    if (!name.ends_with(".toml")) continue;
-    const auto daemon =
-        std::ranges::find_if(kDaemons, [&](std::string_view each) { return name.starts_with(each); });
-    if (daemon != std::end(kDaemons)) files.emplace_back(entry.path(), *daemon);
-  }
-  if (error) return status_from_errno(error.value(), directory);
-  std::ranges::sort(files);
-  return files;
-}
-
-void check(const CheckedDaemon& daemon, ListenAddresses& taken, std::vector<Finding>& findings) {
-  check_addresses(daemon, taken, findings);
-  check_names(daemon, findings);
-  check_keys(daemon, findings);
-  check_disks(daemon, findings);
-  check_metaserver(daemon, findings);
-}
-
-std::string_view word(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kGood: return "ok";
-    case Verdict::kWarning: return "warning";
-    case Verdict::kProblem: return "problem";
-  }
-  return "";
-}
 
 void print(const Session& session, const std::string& directory, const std::vector<Finding>& findings) {
   if (!session.json) {
@@ -73,23 +28,9 @@ void print(const Session& session, const std::string& directory, const std::vect
 }
 
 /// Fails when there is a problem, after it printed everything.
-Status check_host(Session& session, const Arguments& arguments) {
-  KINTSUGI_ASSIGN(const auto files, files_in(arguments.directory));
-  std::vector<Finding> findings;
-  check_machine(findings);
-  ListenAddresses taken;
-  for (const auto& [file, daemon] : files) {
-    const std::string name = file.stem(), program = program_of(daemon);
-    auto settings = DaemonSettings::ask(program, file);
-    if (settings)
-      check({name, program, std::move(*settings)}, taken, findings);
-    else
-      findings.push_back({Verdict::kProblem, name, settings.error().message()});
-  }
-  if (files.empty())
-    findings.push_back(
-        {Verdict::kWarning, "this host",
-         fmt::format("{} has no settings of a daemon: this is a client", arguments.directory)});
+Status check(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const auto daemons, daemons_of_host(arguments.directory));
+  const std::vector<Finding> findings = check_host(daemons, arguments.directory);
   print(session, arguments.directory, findings);
   const auto problems = std::ranges::count(findings, Verdict::kProblem, &Finding::verdict);
   if (problems == 0) return {};
@@ -107,7 +48,7 @@ Command check_command() {
               "would",
           .options = {{"--etc", &a->directory, "Directory of their settings; default: /etc/kintsugi"}},
           .prints_json = true,
-          .run = [a](Session& session) { return check_host(session, *a); }};
+          .run = [a](Session& session) { return check(session, *a); }};
 }
 
 }  // namespace kintsugi::cli

@@ -18,7 +18,7 @@ std::vector<Command> token_commands();      ///< token create, list, revoke
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
 std::vector<Command> fault_commands();      ///< fault set, list, clear
 std::vector<Command> trace_commands();      ///< trace attach, status, detach, show
-std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose
+std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose, doctor
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run, what-if
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
@@ -27,6 +27,7 @@ Command init_command();                     ///< cluster init
 Command check_command();                    ///< cluster check
 Command fsck_command();                     ///< fsck
 Command diagnose_command();                 ///< diagnose
+Command doctor_command();                   ///< doctor
 Command what_if_command();                  ///< repair what-if
 Command degraded_read_bench();              ///< bench degraded-read
 

@@ -69,6 +69,7 @@ Result<DaemonSettings> DaemonSettings::parse(const std::string& effective) {
   KINTSUGI_ASSIGN(const toml::table table, config::parse_toml(effective, "the settings"));
   DaemonSettings settings;
   collect("", table, settings.values_);
+  settings.effective_ = effective;
   return settings;
 }
 

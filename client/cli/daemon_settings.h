@@ -23,9 +23,12 @@ class DaemonSettings {
   std::string text(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;
   std::optional<runtime::Endpoint> address(std::string_view key) const;
+  /// What the daemon prints with --check: every setting, with its default where the file has none.
+  const std::string& effective() const { return effective_; }
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::string effective_;
 };
 
 }  // namespace kintsugi::cli

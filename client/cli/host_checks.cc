@@ -137,10 +137,6 @@ void check_disk(const std::string& disk, std::set<dev_t>& devices, About& about)
   about.good(fmt::format("disk {}: {} free", disk, bytes));
 }
 
-runtime::TlsFiles tls_files(const DaemonSettings& settings) {
-  return {settings.text("tls.certificate"), settings.text("tls.key"), settings.text("tls.authority")};
-}
-
 std::string days(Duration time) {
   return fmt::format("{} days", time / std::chrono::hours(24));
 }
@@ -163,6 +159,10 @@ Result<double> clock_difference(runtime::ProductionRuntime& runtime, const runti
 }
 
 }  // namespace
+
+runtime::TlsFiles tls_files(const DaemonSettings& settings) {
+  return {settings.text("tls.certificate"), settings.text("tls.key"), settings.text("tls.authority")};
+}
 
 void check_machine(std::vector<Finding>& findings) {
   About about("this host", findings);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli/daemon_settings.h"
+#include "common/runtime/tls/tls_network.h"
 
 namespace kintsugi::cli {
 
@@ -23,6 +24,9 @@ struct CheckedDaemon {
   std::string program;
   DaemonSettings settings;
 };
+
+/// The certificate of a daemon, and what belongs to it.
+runtime::TlsFiles tls_files(const DaemonSettings& settings);
 
 /// Kernel, memory, limits, and whether somebody keeps the clock right.
 void check_machine(std::vector<Finding>& findings);

@@ -45,7 +45,8 @@ std::vector<Command> inspect_commands() {
                          .prints_json = true,
                          .run = connected(stripe_id, show_stripe)}}},
           fsck_command(),
-          diagnose_command()};
+          diagnose_command(),
+          doctor_command()};
 }
 
 }  // namespace kintsugi::cli

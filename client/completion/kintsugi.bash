@@ -4,13 +4,13 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
-    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault trace stripe fsck diagnose metadata quarantine repair plan bench" ;;
+    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
     "cluster") words="start stop status init check" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
@@ -70,6 +70,7 @@ _kintsugi() {
     "stripe show") [[ $current == -* ]] && words="--json --help" ;;
     "fsck") [[ $current == -* ]] && words="--list-missing --deep --rate --json --help" ;;
     "diagnose") [[ $current == -* ]] && words="--watch --history --models --metrics --server --since --slice --source --json --help" ;;
+    "doctor") [[ $current == -* ]] && words="--out --etc --json --help" ;;
     "metadata status") [[ $current == -* ]] && words="--json --help" ;;
     "metadata accept") [[ $current == -* ]] && words="--json --help" ;;
     "quarantine list") [[ $current == -* ]] && words="--json --help" ;;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/last_words.h"
+#include "common/daemon/build_metrics.h"
 #include "common/daemon/certificate_metrics.h"
 #include "common/daemon/loop_metrics.h"
 #include "common/log/audit_log.h"
@@ -155,6 +156,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
   asio::signal_set hangups(production.io(), SIGHUP);
   metrics::Metrics metrics;
   metrics.add_process_metrics();
+  add_build_metrics(metrics);
   metrics.counter("kintsugi_log_lines_dropped_total",
                   "Lines missing in the log file because its disk was too slow", {},
                   [] { return static_cast<double>(log::dropped_lines()); });

@@ -1,6 +1,9 @@
 #include "metaserver/daemon/http_pages.h"
 
+#include <unistd.h>
+
 #include "common/base/repair_shard.h"
+#include "metaserver/cluster/scrape_targets.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -15,6 +18,37 @@ std::string describe_managers(const RepairCoordinator& coordinator) {
         kRepairShards,
         manager.http_address.empty() ? "" : ": http://" + manager.http_address + "/debug/repairs");
   return text;
+}
+
+/// A metaserver that listens at all addresses is reached by the name of its machine.
+std::string host_of_machine() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+/// All daemons that have registered, and this one.
+std::vector<KnownDaemon> known_daemons(MetaDaemon& daemon, const OwnPages& own) {
+  std::vector<KnownDaemon> known{{"metaserver", "metaserver", own.listen.to_string(), own.http_address}};
+  if (const auto monitor = daemon.metaserver().monitor())
+    known.push_back({.daemon = "monitor",
+                     .instance = "monitor",
+                     .address = monitor->address,
+                     .http_address = monitor->http_address,
+                     .forgotten_when_silent = true});
+  for (const auto& [id, manager] : daemon.coordinator().shards().managers())
+    known.push_back({.daemon = "repair-manager",
+                     .instance = "repair-manager@" + manager.address,
+                     .address = manager.address,
+                     .http_address = manager.http_address,
+                     .forgotten_when_silent = true});
+  const ServerRegistry& servers = daemon.metaserver().state().cluster.servers;
+  for (const auto& [id, server] : servers.servers())
+    known.push_back({.daemon = "chunkserver",
+                     .instance = servers.name_of(id),
+                     .address = server.stored.address(),
+                     .http_address = server.stored.http_address(),
+                     .rack = server.stored.rack()});
+  return known;
 }
 
 /// Totals of the cluster. They cost a read of the store, and are asked once for each page.
@@ -75,10 +109,17 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
 
 }  // namespace
 
-void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& daemon) {
+void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& daemon,
+               const runtime::Clock& clock, OwnPages own) {
   add_metrics(metrics, daemon);
   http.handle("/debug/repairs", [&daemon](std::string_view) {
     return http::Response{.body = describe_managers(daemon.coordinator())};
+  });
+  if (is_wildcard(own.listen.host)) own.listen.host = host_of_machine();
+  const auto targets = std::make_shared<ScrapeTargets>(clock, own.over_tls);
+  http.handle("/sd", [&daemon, targets, own = std::move(own)](std::string_view) {
+    return http::Response{.content_type = "application/json",
+                          .body = targets->page(known_daemons(daemon, own))};
   });
 }
 

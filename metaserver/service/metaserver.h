@@ -77,6 +77,7 @@ class MetaServer {
   MetaState& state() { return state_; }
   RepairService& repairs() { return repair_service_; }
   MetaServerStats stats() const;
+  std::optional<MonitorLease::Monitor> monitor() const { return monitor_service_.monitor(); }
 
  private:
   asio::awaitable<Status> open_store();

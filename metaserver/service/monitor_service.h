@@ -13,6 +13,8 @@ class MonitorService {
   /// References must outlive it.
   MonitorService(const runtime::Clock& clock, SlowServers& slow) : lease_(clock), slow_(slow) {}
   void register_on(rpc::Server& server);
+  /// The monitor that lives.
+  std::optional<MonitorLease::Monitor> monitor() const { return lease_.find(); }
 
  private:
   asio::awaitable<Status> register_monitor(Context context, const proto::RegisterMonitorRequest& request,

@@ -9,7 +9,7 @@ MATCHER = re.compile(r'\s*(\w+)\s*(=~|!~|!=|=)\s*"((?:[^"\\]|\\.)*)"\s*,?')
 LABELS = re.compile(r"\b(by|on|without|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 RANGE = re.compile(r"\[[^\]]*\]")
-WORDS = {"and", "or", "unless", "sum", "min", "max", "avg", "count", "topk", "rate", "increase", "resets", "abs", "vector",
+WORDS = {"and", "or", "unless", "sum", "min", "max", "avg", "count", "topk", "rate", "increase", "resets", "abs", "absent", "vector",
          "histogram_quantile", "predict_linear", "min_over_time", "max_over_time"}
 
 

@@ -5,7 +5,7 @@ that are used.
     metrics_test.py BIN
 
 Starts a cluster of three servers with the programs in BIN, stores and reads a file, has one server compute for six seconds (so that
-there is an alarm and a long turn), and reads the pages of all daemons that kintsugi_targets.py lists. Where Prometheus is installed,
+there is an alarm and a long turn), and reads the pages of all daemons that the metaserver lists at /sd. Where Prometheus is installed,
 it scrapes them with deploy/monitoring/prometheus.yml, has to find every target up, and every panel has to show something.
 """
 
@@ -91,19 +91,18 @@ class Cluster:
         return done.stdout
 
     def start(self):
-        self.run("cluster", "start", "--dir", self.directory, "--chunkservers", str(SERVERS), "--policy", "replication-3-1024k")
+        self.run("cluster", "start", "--dir", self.directory, "--chunkservers", str(SERVERS), "--racks", str(SERVERS), "--policy", "replication-3-1024k")
         described = json.loads((self.directory / "cluster.json").read_text())
         self.metaserver, self.monitor = described["metaserver_http"], described["monitor_http"]
         self.environment |= {"KINTSUGI_META": described["metaserver"], "KINTSUGI_SECRET_FILE": str(self.directory / "secret")}
-        # That of the cluster serves its page at any port. This one is asked, and is the one with certificates.
+        # This one has certificates.
         hosts = self.directory / "hosts.toml"
         hosts.write_text('policy = "replication-2-1024k"\n[hosts.here]\naddress = "10.0.0.1"\nroles = ["metaserver"]\n')
         self.run("cluster", "init", hosts, "--out", self.directory / "keys")
         tls = self.directory / "keys/hosts/here/tls"
-        self.manager_http = f"127.0.0.1:{free_port()}"
         self.manager = subprocess.Popen(
             [self.binaries / "kintsugi-repair-manager", "--metaserver", described["metaserver"], "--secret-file", self.directory / "secret",
-             "--http-listen", self.manager_http, "--log-file", self.directory / "log/asked-manager.log",
+             "--http-listen", "127.0.0.1:0", "--log-file", self.directory / "log/asked-manager.log",
              "--tls-certificate", tls / "host.crt", "--tls-key", tls / "host.key", "--tls-authority", tls / "authority.crt"], env=self.environment)
 
     def stop(self):
@@ -125,10 +124,8 @@ class Cluster:
         self.run("put", data, "/things/second")
         return subprocess.Popen([self.binaries / "kintsugi", "cat", "/things/first"], env=self.environment, stdout=subprocess.PIPE)
 
-    def targets(self, output):
-        subprocess.run([MONITORING / "kintsugi_targets.py", "--monitor", self.monitor, "--metaserver", self.metaserver,
-                        "--repair-manager", self.manager_http, "--cluster", "blue", "--output", output], check=True)
-        return json.loads(output.read_text())
+    def targets(self):
+        return json.loads(fetch(self.metaserver, "/sd"))
 
 
 def rules():
@@ -160,7 +157,7 @@ class LiveMetrics(unittest.TestCase):
             finally:
                 program.kill()
                 program.communicate()
-            cls.targets = cls.cluster.targets(cls.directory / "targets.json")
+            cls.targets = wait_for("all daemons are targets", cls.all_targets)
             cls.series = cls.passing + [series for each in cls.targets for series in cls.series_at(each)]
         except BaseException:
             cls.tearDownClass()
@@ -172,15 +169,21 @@ class LiveMetrics(unittest.TestCase):
         shutil.rmtree(cls.directory)
 
     @classmethod
+    def all_targets(cls):
+        """Those of the cluster, with two repair managers, once they have registered."""
+        targets = cls.cluster.targets()
+        return targets if len(targets) >= SERVERS + len(["metaserver", "monitor", "repair manager", "repair manager"]) else None
+
+    @classmethod
     def series_at(cls, target):
-        added = target["labels"] | {"job": "kintsugi"}
+        added = target["labels"] | {"job": "kintsugi", "cluster": "blue"}
         yield from ((name, made | added) for name, made in MADE_BY_PROMETHEUS.items())
         yield from ((name, labels | added) for name, labels in series_of(fetch(target["targets"][0])))
 
     @classmethod
     def passing_now(cls):
         """Series of the monitor that come and go, once there are an alarm and a program of a user at the same time."""
-        monitor = {"targets": [cls.cluster.monitor], "labels": {"cluster": "blue", "daemon": "monitor", "instance": "monitor"}}
+        monitor = {"targets": [cls.cluster.monitor], "labels": {"daemon": "monitor", "instance": "monitor"}}
         found = list(cls.series_at(monitor))
         has_alarm = any(name == "kintsugi_alarm" for name, _ in found)
         return found if has_alarm and any(labels.get("kind") == "client" for _, labels in found) else None
@@ -193,9 +196,27 @@ class LiveMetrics(unittest.TestCase):
             selector = selector.without({name for name, values in allowed.items() if selector.literals.get(name) in values})
         return any(name == selector.name and selector.matches(labels) for name, labels in self.series)
 
-    def test_every_daemon_is_a_target(self):
-        self.assertEqual(sorted(each["labels"]["instance"] for each in self.targets),
-                         ["chunkserver-1", "chunkserver-2", "chunkserver-3", "metaserver", "monitor", "repair-manager-1"])
+    def test_every_daemon_is_a_target_and_answers(self):
+        instances = [re.sub("@.*", "", each["labels"]["instance"]) for each in self.targets]
+        self.assertEqual(sorted(instances), ["chunkserver-1", "chunkserver-2", "chunkserver-3", "metaserver", "monitor",
+                                             "repair-manager", "repair-manager"])
+        self.assertEqual(len({each["targets"][0] for each in self.targets}), len(self.targets))
+        for each in self.targets:
+            with self.subTest(instance=each["labels"]["instance"]):
+                info = [labels for name, labels in series_of(fetch(each["targets"][0])) if name == "kintsugi_server_info"]
+                self.assertEqual([labels["kind"] for labels in info], [each["labels"]["daemon"]])
+                self.assertEqual(each["labels"].get("rack", ""), each["labels"]["instance"].replace("chunkserver-", "rack-")
+                                 if each["labels"]["daemon"] == "chunkserver" else "")
+
+    def test_every_daemon_says_what_it_was_built_from(self):
+        said = [labels for name, labels in self.series if name == "kintsugi_build_info"]
+        # The page of the monitor was read twice.
+        self.assertEqual({labels["instance"] for labels in said}, {each["labels"]["instance"] for each in self.targets})
+        version = subprocess.run([BINARIES / "kintsugi", "--version"], capture_output=True, text=True, check=True).stdout
+        for labels in said:
+            self.assertEqual(f"kintsugi {labels['version']}\n", version)
+            self.assertRegex(labels["compiler"], r"^(clang|gcc) \d+\.")
+            self.assertTrue(labels["commit"])
 
     def test_every_selector_finds_series(self):
         for where, expression, _ in expressions():
@@ -213,24 +234,30 @@ class LiveMetrics(unittest.TestCase):
                 if expression.grouped is not None:
                     self.assertFalse(shown - expression.grouped, f"grouped by {expression.grouped}, so the others are empty")
 
-    def test_a_monitor_that_is_away_leaves_the_targets_as_they_were(self):
-        output = self.directory / "kept.json"
-        output.write_text("[]")
-        done = subprocess.run([MONITORING / "kintsugi_targets.py", "--monitor", f"127.0.0.1:{free_port()}", "--metaserver",
-                               self.cluster.metaserver, "--output", output], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"^kintsugi_targets: the monitor at \S+ does not answer .*kept\.json stays as it is\n$")
-        self.assertEqual(output.read_text(), "[]")
+    def test_a_daemon_that_died_stays_a_target(self):
+        before = self.cluster.targets()
+        manager = subprocess.Popen([BINARIES / "kintsugi-repair-manager", "--metaserver", self.cluster.environment["KINTSUGI_META"],
+                                    "--secret-file", self.cluster.environment["KINTSUGI_SECRET_FILE"], "--http-listen", "127.0.0.1:0",
+                                    "--log-file", self.directory / "third.log"], env=self.cluster.environment)
+        try:
+            after = wait_for("it is a target", lambda: len(now := self.cluster.targets()) > len(before) and now)
+        finally:
+            manager.kill()
+            manager.wait()
+        [new] = [each for each in after if each not in before]
+        managers = r"^kintsugi_repair_managers (\d+)$"
+        wait_for("the metaserver forgets it", lambda: re.search(managers, fetch(self.cluster.metaserver), re.M)[1] == "2")
+        self.assertIn(new, self.cluster.targets())
 
     def test_prometheus_reaches_all_daemons_and_the_panels_show_something(self):
         if not shutil.which("prometheus"):
             self.skipTest("no Prometheus here: scripts/install_deps.sh --check installs it")
         directory, address = self.directory / "prometheus", f"127.0.0.1:{free_port()}"
-        (directory / "targets").mkdir(parents=True)
+        directory.mkdir()
         (directory / "prometheus.yml").write_text((MONITORING / "prometheus.yml").read_text().replace("_interval: 15s", "_interval: 1s")
-                                                .replace("/var/lib/kintsugi-targets/", "targets/"))
+                                                .replace("10.0.0.1:9601", self.cluster.metaserver)
+                                                .replace("replacement: kintsugi", "replacement: blue"))
         shutil.copy(MONITORING / "kintsugi.rules.yml", directory)
-        self.cluster.targets(directory / "targets/blue.json")
         with open(directory / "log", "w") as log:
             prometheus = subprocess.Popen(["prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
                                            f"--web.listen-address={address}"], stdout=log, stderr=log)

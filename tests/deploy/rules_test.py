@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """The alerts and dashboards of deploy/monitoring.
 
-    rules_test.py Targets     the list of daemons
     rules_test.py Texts       every alert has a unit test, a runbook and a line in the document; dashboards are what their script says
     rules_test.py Promtool    promtool accepts all expressions, and the unit tests pass; exits with 77 when promtool is not installed
 """
 
-import http.server
 import json
 import pathlib
 import re
@@ -14,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 
 import yaml
@@ -45,6 +42,21 @@ class Promtool(unittest.TestCase):
         for arguments in (("check", "rules", RULES), ("test", "rules", TESTS)):
             done = promtool(*arguments)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_configuration_is_accepted_with_and_without_certificates(self):
+        text = (MONITORING / "prometheus.yml").read_text()
+        secure = re.sub(r"# ( *(?:tls_config|ca_file|cert_file|key_file):)", r"\1", text).replace("http://", "https://")
+        self.assertEqual(secure.count("*certificates"), 1)
+        with tempfile.TemporaryDirectory() as directory:
+            where = pathlib.Path(directory)
+            shutil.copy(RULES, where)
+            for name in ("authority.crt", "host.crt", "host.key"):
+                (where / name).touch()
+            for each in (text, secure.replace("/etc/prometheus/kintsugi/", f"{directory}/")):
+                (where / "prometheus.yml").write_text(each)
+                self.assertEqual("tls_config" in str(yaml.safe_load(each)["scrape_configs"]), each != text)
+                done = promtool("check", "config", where / "prometheus.yml")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_panels_are_accepted(self):
         rules = []
@@ -101,44 +113,6 @@ class Texts(unittest.TestCase):
                 self.assertLessEqual(place["x"] + place["w"], make_dashboards.WIDTH)
                 taken |= cells
             self.assertEqual(len({panel["id"] for panel in made["panels"]}), len(made["panels"]))
-
-
-class Targets(unittest.TestCase):
-    """What kintsugi_targets.py makes of what a monitor says, without a cluster: tests/deploy/metrics_test.py has one."""
-
-    def targets_of(self, servers):
-        class Answer(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(json.dumps({"servers": servers}).encode())
-
-            def log_message(self, *unused):
-                pass
-
-        with http.server.HTTPServer(("127.0.0.1", 0), Answer) as monitor:
-            threading.Thread(target=monitor.serve_forever, daemon=True).start()
-            done = subprocess.run([MONITORING / "kintsugi_targets.py", "--monitor", f"127.0.0.1:{monitor.server_port}", "--metaserver", "10.0.0.1:9601"],
-                                  capture_output=True, text=True, check=True)
-            monitor.shutdown()
-        found = {each["labels"]["instance"]: each["targets"] for each in json.loads(done.stdout) if each["labels"]["daemon"] == "chunkserver"}
-        return found, done.stderr
-
-    def test_two_servers_of_one_name_are_told_apart_by_their_numbers(self):
-        found, _ = self.targets_of([{"name": "blue-3", "number": 3, "address": "10.0.0.3:9602", "http": "10.0.0.3:9603"},
-                                    {"name": "blue-3", "number": 7, "address": "10.0.0.4:9602", "http": "10.0.0.4:9603"},
-                                    {"name": "blue-4", "number": 4, "address": "10.0.0.5:9602", "http": "10.0.0.5:9603"}])
-        self.assertEqual(found, {"blue-3#3": ["10.0.0.3:9603"], "blue-3#7": ["10.0.0.4:9603"], "blue-4": ["10.0.0.5:9603"]})
-
-    def test_pages_on_all_interfaces_are_fetched_where_the_server_is(self):
-        found, _ = self.targets_of([{"name": "a", "number": 1, "address": "store-1:9602", "http": "0.0.0.0:9603"},
-                                    {"name": "b", "number": 2, "address": "[fd00::2]:9602", "http": "[::]:9603"}])
-        self.assertEqual(found, {"a": ["store-1:9603"], "b": ["[fd00::2]:9603"]})
-
-    def test_a_server_without_pages_is_left_out_and_named(self):
-        found, said = self.targets_of([{"name": "a", "number": 1, "address": "10.0.0.3:9602", "http": ""}])
-        self.assertEqual(found, {})
-        self.assertEqual(said, "kintsugi_targets: a has no http_listen and is left out: set it in its chunkserver.toml\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import tomllib
@@ -27,6 +28,19 @@ ETC = pathlib.Path("/etc/kintsugi")
 STATE = pathlib.Path("/var/lib/kintsugi")
 PATIENCE_SECONDS = 30
 BINARIES = None
+# Reads the page /sd at an address as Prometheus does, with a host's certificate, and the metrics of every target.
+SCRAPE = """
+import json, ssl, sys, urllib.request
+address, tls = sys.argv[1:]
+context = ssl.create_default_context(cafile=f"{tls}/authority.crt")
+context.load_cert_chain(f"{tls}/host.crt", f"{tls}/host.key")
+def read(url):
+    return urllib.request.urlopen(url, timeout=10, context=context).read().decode()
+targets = json.loads(read(f"https://{address}/sd"))
+for each in targets:
+    assert "kintsugi_build_info" in read(each["labels"]["__scheme__"] + "://" + each["targets"][0] + "/metrics")
+print(json.dumps([each["labels"] for each in targets]))
+"""
 
 
 def described_hosts():
@@ -128,6 +142,33 @@ class SeveralMachines(unittest.TestCase):
         self.assertTrue(certificate, done.stderr)
         return certificate[0]
 
+    def monitoring_finds_all(self, stores):
+        meta = self.network.address(self.numbers["meta-1"])
+        done = subprocess.run(self.network.command(self.numbers["desk-1"], sys.executable, "-c", SCRAPE, f"{meta}:9601",
+                                                   self.keys / "hosts/desk-1/tls"), capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        labels = json.loads(done.stdout)
+        self.assertEqual(sorted(each["daemon"] for each in labels), ["chunkserver"] * len(stores) + ["metaserver", "monitor", "repair-manager"])
+        racks = {each["instance"]: each["rack"] for each in labels if each["daemon"] == "chunkserver"}
+        self.assertEqual(racks, {name: self.hosts["hosts"][name]["rack"] for name in stores})
+
+    def doctor_finds_nothing_wrong(self):
+        """And what it collects has neither secret nor key."""
+        out = self.directory / "doctor.tar.gz"
+        done = self.run_on("meta-1", "kintsugi", "doctor", "--json", "--out", out)
+        found = json.loads(done.stdout)["findings"]
+        self.assertEqual([each for each in found if each["verdict"] == "problem"], [], done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(any(each["says"].startswith("all daemons run 0.") for each in found), found)
+        with tarfile.open(out) as archive:
+            texts = {each.name: archive.extractfile(each).read() for each in archive}
+        self.assertIn(b"kintsugi_chunkserver_chunks", texts["kintsugi-doctor/daemons/store-1/metrics"])
+        of_host = self.keys / "hosts/meta-1"
+        secrets = (of_host / "secret").read_bytes().split() + (of_host / "tls/host.key").read_bytes().split(b"\n")[1:-2]
+        self.assertGreaterEqual(len(secrets), 2)
+        for name, text in texts.items():
+            self.assertFalse([each for each in secrets if each in text], name)
+
     def test_the_steps_of_the_guide(self):
         self.init()
         stores = [name for name in self.hosts["hosts"] if name.startswith("store")]
@@ -148,6 +189,9 @@ class SeveralMachines(unittest.TestCase):
         fetched = self.run_on("store-2", "kintsugi", "get", "/file", self.directory / "fetched")
         self.assertEqual(fetched.returncode, 0, fetched.stderr)
         self.assertEqual((self.directory / "fetched").read_bytes(), source.read_bytes())
+
+        self.monitoring_finds_all(stores)
+        self.doctor_finds_nothing_wrong()
 
         # A host more.
         self.numbers["store-4"] = len(self.numbers) + 1

@@ -83,6 +83,7 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("cluster status", {"--dir", cluster_directory()});
   const Json checked = does("cluster check", {"--etc", cluster_directory() + "/etc"});
   EXPECT_NE(checked.dump().find("is in use: the daemon runs"), std::string::npos) << checked.dump(1);
+  does("doctor", {"--etc", cluster_directory() + "/etc", "--out", path("doctor.tar.gz")});
   const std::string hosts = path("hosts.toml");
   std::ofstream(hosts)
       << "policy = \"rs-2-1-64k\"\n[hosts.one]\naddress = \"10.0.0.1\"\nroles = [\"metaserver\"]\n";

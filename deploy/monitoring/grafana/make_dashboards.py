@@ -138,6 +138,7 @@ def servers():
         row("Daemons"),
         states("Answers", f"up{{{CHOSEN}}}", "{{instance}}", {0: ("down", RED), 1: ("up", GREEN)}, "Whether Prometheus reaches its page of metrics."),
         table("Names and numbers", f"kintsugi_server_info{{{OF_CLUSTER}}}", "The number is that of kintsugi server list."),
+        table("Programs", f"kintsugi_build_info{{{OF_CLUSTER}}}", "What each daemon was built from. They differ during an upgrade."),
         row("Data"),
         plot("Share that is used", [(f"1 - kintsugi_chunkserver_free_bytes{{{CHOSEN}}} / kintsugi_chunkserver_total_bytes{{{CHOSEN}}}", "{{instance}}")], unit="percentunit"),
         plot("Chunks", [(f"kintsugi_chunkserver_chunks{{{CHOSEN}}}", "{{instance}}")]),

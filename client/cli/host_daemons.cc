@@ -1,0 +1,77 @@
+#include "client/cli/host_daemons.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace kintsugi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Programs beside this one that read files whose names begin so.
+constexpr std::string_view kDaemons[] = {"metaserver", "chunkserver", "repair-manager", "monitor"};
+
+std::string program_of(std::string_view daemon) {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path() / fmt::format("kintsugi-{}", daemon);
+}
+
+/// How a daemon reaches the metaserver: two that do it in one way get one answer.
+std::string way_to_metaserver(const DaemonSettings& settings) {
+  return settings.text("metaserver") + " " + settings.text("secret_file") + " " +
+         settings.text("tls.certificate");
+}
+
+}  // namespace
+
+Result<std::vector<HostDaemon>> daemons_of_host(const std::string& directory) {
+  std::vector<HostDaemon> daemons;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() != ".toml") continue;
+    const auto daemon =
+        std::ranges::find_if(kDaemons, [&](std::string_view each) { return name.starts_with(each); });
+    if (daemon == std::end(kDaemons)) continue;
+    const std::string program = program_of(*daemon);
+    daemons.push_back({name, program, DaemonSettings::ask(program, entry.path())});
+  }
+  if (error) return status_from_errno(error.value(), directory);
+  std::ranges::sort(daemons, {}, &HostDaemon::name);
+  return daemons;
+}
+
+std::vector<Finding> check_host(const std::vector<HostDaemon>& daemons, const std::string& directory) {
+  std::vector<Finding> findings;
+  check_machine(findings);
+  ListenAddresses taken;
+  std::set<std::string> asked;
+  for (const HostDaemon& daemon : daemons) {
+    if (!daemon.settings) {
+      findings.push_back({Verdict::kProblem, daemon.name, daemon.settings.error().message()});
+      continue;
+    }
+    const CheckedDaemon checked{daemon.name, daemon.program, *daemon.settings};
+    check_addresses(checked, taken, findings);
+    check_names(checked, findings);
+    check_keys(checked, findings);
+    check_disks(checked, findings);
+    if (asked.insert(way_to_metaserver(checked.settings)).second) check_metaserver(checked, findings);
+  }
+  if (daemons.empty())
+    findings.push_back({Verdict::kWarning, "this host",
+                        fmt::format("{} has no settings of a daemon: this is a client", directory)});
+  return findings;
+}
+
+std::string_view word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kGood: return "ok";
+    case Verdict::kWarning: return "warning";
+    case Verdict::kProblem: return "problem";
+  }
+  return "";
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,90 @@
+// kintsugi doctor on a cluster of real processes: its file has what helps and nothing that is secret.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Doctor : public ProcessCluster {
+ protected:
+  Outcome doctor(const std::string& out) const {
+    return kintsugi({"doctor", "--etc", cluster_directory() + "/etc", "--out", out});
+  }
+  /// All that a file of the doctor has, one after another.
+  static std::string contents(const std::string& archive) {
+    return run_command({"/bin/tar", "-xzOf", archive}).out;
+  }
+};
+
+TEST_F(Doctor, PutsWhatHelpsIntoOneFileAndNoSecret) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string secret = read_file(cluster_directory() + "/secret").substr(0, 64),
+                    out = path("doctor.tar.gz");
+  ASSERT_EQ(secret.size(), 64u);
+  const std::string key =
+      "-----BEGIN PRIVATE KEY-----\nMIIBVgIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n";
+  std::ofstream(cluster_directory() + "/log/metaserver.log", std::ios::app)
+      << "somebody wrote the secret " << secret << " here\n"
+      << key << "the last line\n";
+  const Outcome done = doctor(out);
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr(out + " has what helps"));
+  struct stat info{};
+  ASSERT_EQ(::stat(out.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+
+  const std::string listed = run_command({"/bin/tar", "-tzf", out}).out;
+  for (const char* name :
+       {"etc/metaserver.toml", "logs/chunkserver-2.log", "logs/metaserver.activity.log", "host/proc/meminfo",
+        "host/df", "cluster/servers.json", "cluster/alarms.json", "daemons/chunkserver-3/metrics",
+        "daemons/metaserver/debug-settings", "daemons/monitor/api-v1-servers", "findings"})
+    EXPECT_THAT(listed, HasSubstr("kintsugi-doctor/" + std::string(name) + "\n"));
+  const std::string all = contents(out);
+  EXPECT_THAT(all, HasSubstr("somebody wrote the secret [removed] here\n"));
+  EXPECT_THAT(all, HasSubstr("the last line\n"));
+  EXPECT_THAT(all, HasSubstr("kintsugi_build_info{"));
+  EXPECT_EQ(all.find(secret), std::string::npos);
+  EXPECT_EQ(all.find("MIIBVgIBADANBgkqhkiG9w0BAQEFAASC"), std::string::npos);
+  std::string bytes;
+  for (size_t i = 0; i < secret.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(secret.substr(i, 2), nullptr, 16));
+  EXPECT_EQ(all.find(bytes), std::string::npos);
+
+  const Outcome again = doctor(out);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists"));
+}
+
+TEST_F(Doctor, NamesADaemonThatIsDeadAndACutMetaserver) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  kill9("chunkserver-2");
+  std::string said;
+  const auto sees_it = [&] {
+    const std::string out = path("killed.tar.gz");
+    std::filesystem::remove(out);
+    const Outcome done = doctor(out);
+    said = done.out;
+    return done.exit_code == 1 && said.find("problem  chunkserver-2    it is ") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(sees_it, std::chrono::seconds(30))) << said;
+  EXPECT_THAT(said, HasSubstr("problem  chunkserver-2    it does not answer at "));
+  EXPECT_THAT(said, Not(HasSubstr("chunkserver-3    it does not answer at ")));
+
+  kill9("metaserver");
+  const Outcome without = doctor(path("without.tar.gz"));
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_THAT(without.out, HasSubstr("problem  the cluster      the metaserver does not answer: "));
+  EXPECT_THAT(contents(path("without.tar.gz")), HasSubstr("kintsugi_chunkserver_chunks"))
+      << "what answers is collected all the same";
+}
+
+}  // namespace
+}  // namespace kintsugi::processes
