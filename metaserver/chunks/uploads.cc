@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "common/log/log.h"
 #include "metaserver/chunks/garbage.h"
@@ -11,6 +12,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kStripesAStep = 32;
+constexpr int kIdBits = 49;
 
 }  // namespace
 
@@ -21,6 +23,15 @@ void Uploads::load(const Reader& reader) {
     upload.aborted = Reader::parse<proto::StoredUpload>(value).aborted();
     return true;
   });
+}
+
+UploadId Uploads::new_id(runtime::Random& random) const {
+  while (true) {
+    UploadId id;
+    random.fill(std::as_writable_bytes(std::span(&id.value, 1)));
+    id.value >>= 64 - kIdBits;
+    if (id && !uploads_.contains(id) && !ended_.contains(id)) return id;
+  }
 }
 
 Status Uploads::use(UploadId id) {

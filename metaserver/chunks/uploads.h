@@ -18,6 +18,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
+#include "common/runtime/random.h"
 #include "metaserver/chunks/allocations.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/schema/stripes.h"
@@ -38,6 +39,9 @@ class Uploads {
   /// Loads the uploads that have durable stripes. Each gets a new idle period.
   void load(const Reader& reader);
 
+  /// An id that nobody can guess: who knows an upload's id may commit or abort it. 49 bits, which take seven bytes in the
+  /// record of a file.
+  UploadId new_id(runtime::Random& random) const;
   /// The caller goes on with an upload, or begins one under a new id, and is heard of for another `upload_idle`.
   /// kNotFound when it has ended or was aborted, kLimitExceeded.
   Status use(UploadId upload);

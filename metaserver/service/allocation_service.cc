@@ -87,10 +87,7 @@ Status AllocationService::allocate(const proto::AllocateStripeRequest& request, 
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 
   UploadId upload{request.upload_id()};
-  if (!upload) {
-    KINTSUGI_ASSIGN(const uint64_t id, cluster_.upload_ids.take());
-    upload = UploadId{id};
-  }
+  if (!upload) upload = cluster_.uploads.new_id(store_.runtime.random);
   KINTSUGI_ASSIGN(const uint64_t stripe_id, cluster_.stripe_ids.take());
   KINTSUGI_TRY(cluster_.uploads.use(upload));
   KINTSUGI_ASSIGN(*response.mutable_ticket(),

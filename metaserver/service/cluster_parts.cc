@@ -7,7 +7,6 @@ namespace kintsugi::metaserver {
 ClusterParts::ClusterParts(const runtime::Runtime& runtime, const MetaServerOptions& options,
                            rpc::Secret secret, KeyValueStore& store)
     : stripe_ids(runtime, store, "stripe"),
-      upload_ids(runtime, store, "upload"),
       servers(options, runtime.clock),
       slow(servers, runtime.clock),
       caches(runtime.clock),

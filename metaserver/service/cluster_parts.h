@@ -58,7 +58,7 @@ struct ClusterParts {
   proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
                          Duration life) const;
 
-  IdAllocator stripe_ids, upload_ids;
+  IdAllocator stripe_ids;
   ServerRegistry servers;
   SlowServers slow;
   CacheMap caches;

@@ -75,7 +75,6 @@ asio::awaitable<Status> MetaServer::start() {
   KINTSUGI_CO_TRY(co_await open_store());
   KINTSUGI_CO_TRY(co_await state_.names.inode_ids.start());
   KINTSUGI_CO_TRY(co_await state_.cluster.stripe_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.cluster.upload_ids.start());
   KINTSUGI_CO_TRY(co_await state_.cluster.history.begin());
   state_.cluster.quarantine.load(state_.store.kv);
   state_.cluster.servers.load(state_.store.kv);
@@ -129,7 +128,6 @@ asio::awaitable<void> MetaServer::stop() {
   co_await background_.join();
   co_await state_.names.inode_ids.stop();
   co_await state_.cluster.stripe_ids.stop();
-  co_await state_.cluster.upload_ids.stop();
 }
 
 MetaServerStats MetaServer::stats() const {

@@ -1,4 +1,7 @@
 // Files being written: nothing is visible before the commit, nothing acknowledged is lost, whatever restarts.
+#include <algorithm>
+#include <vector>
+
 #include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
@@ -42,6 +45,20 @@ TEST(Upload, AFileThatFitsACellGetsCopiesAndIsRecordedWithItsDirectorysPolicy) {
   EXPECT_EQ(policies_of(65'537, ""), Pair("rs-3-2-64k", "rs-3-2-64k"));
   EXPECT_EQ(policies_of(65'537, "rs-4-1-128k"), Pair("replication-2-128k", "rs-4-1-128k"));
   EXPECT_EQ(policies_of(10, "replication-2-64k"), Pair("replication-2-64k", "replication-2-64k"));
+}
+
+// Who knows the id of an upload may commit it as a file of its own, or abort it.
+TEST(Upload, WhoHasOneCannotGuessTheIdsOfOthers) {
+  MetaServerRig rig;
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 8; ++i) {
+    const auto allocated = rig.allocate("/f" + std::to_string(i));
+    ASSERT_TRUE(allocated) << allocated.error();
+    ids.push_back(allocated->upload_id());
+  }
+  std::ranges::sort(ids);
+  for (size_t i = 1; i < ids.size(); ++i)
+    EXPECT_GT(ids[i] - ids[i - 1], 1'000'000u);
 }
 
 TEST(Upload, SurvivesARestartBetweenAnyTwoSteps) {
