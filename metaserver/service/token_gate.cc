@@ -14,12 +14,7 @@ using google::protobuf::MessageLite;
 using rpc::Method;
 using rpc::Principal;
 
-template <class Request>
-const Request& as(const MessageLite& request) {
-  return static_cast<const Request&>(request);
-}
-
-Status denied(const Principal& by, std::string_view what) {
+Status outside_of(const Principal& by, std::string_view what) {
   return {Code::kAccessDenied,
           fmt::format("{} is outside of {}, and {} is for nothing else", what, by.path, by.text())};
 }
@@ -40,7 +35,7 @@ Status withhold_leases(const Principal& by, Method method, MessageLite& request)
     case Method::kKeepSession: static_cast<proto::KeepSessionRequest&>(request).clear_lease(); return {};
     case Method::kWriteNames: return refused;
     case Method::kWriteExtents:
-      return as<proto::WriteExtentsRequest>(request).has_names() ? refused : Status{};
+      return request_as<proto::WriteExtentsRequest>(request).has_names() ? refused : Status{};
     default: return {};
   }
 }
@@ -53,11 +48,11 @@ Status check_lock(const Principal& by, Method method, const MessageLite& request
     return lock.type() == proto::FileLock::EXCLUSIVE;
   };
   if (method == Method::kLock) {
-    const auto& wanted = as<proto::LockRequest>(request);
+    const auto& wanted = request_as<proto::LockRequest>(request);
     return exclusive(wanted.lock()) && !wanted.test_only() ? refused : Status{};
   }
   if (method == Method::kKeepSession)
-    for (const proto::HeldLock& held : as<proto::KeepSessionRequest>(request).lock())
+    for (const proto::HeldLock& held : request_as<proto::KeepSessionRequest>(request).lock())
       if (exclusive(held.lock())) return refused;
   return {};
 }
@@ -85,7 +80,7 @@ Status TokenGate::admit(const Principal& by, Method method, MessageLite& request
   }
   if (by.squash) {
     if (method == Method::kGetInode &&
-        !check_others(as<proto::GetInodeRequest>(request).inode(), kMayRead).ok())
+        !check_others(request_as<proto::GetInodeRequest>(request).inode(), kMayRead).ok())
       static_cast<proto::GetInodeRequest&>(request).set_where(false);
     KINTSUGI_TRY(check_squashed(method, request));
   }
@@ -107,7 +102,7 @@ Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& r
   const auto check_paths = [&](const std::vector<std::string>& paths, bool below) -> Status {
     for (const std::string& text : paths) {
       KINTSUGI_ASSIGN(const Path wanted, Path::parse(text));
-      if (!scope.holds(wanted, below)) return denied(by, text);
+      if (!scope.holds(wanted, below)) return outside_of(by, text);
     }
     return {};
   };
@@ -117,21 +112,22 @@ Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& r
   const auto outside = std::ranges::find_if(
       targets->inodes, [&](uint64_t inode) { return !is_inside(scope, InodeId{inode}); });
   if (outside == targets->inodes.end()) return {};
-  return denied(by, fmt::format("inode {}", *outside));
+  return outside_of(by, fmt::format("inode {}", *outside));
 }
 
 bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& request) const {
   const auto above = std::span(scope.trail).first(scope.trail.size() - (scope.inode() ? 1 : 0));
   const auto find = [&](uint64_t inode) { return std::ranges::find(above, InodeId{inode}); };
   if (method == Method::kStat) {
-    const Result<Path> path = Path::parse(as<proto::StatRequest>(request).path());
+    const Result<Path> path = Path::parse(request_as<proto::StatRequest>(request).path());
     return path && path->names.size() < scope.path.names.size() &&
            std::equal(path->names.begin(), path->names.end(), scope.path.names.begin());
   }
-  if (method == Method::kGetQuotas) return find(as<proto::GetQuotasRequest>(request).inode()) != above.end();
+  if (method == Method::kGetQuotas)
+    return find(request_as<proto::GetQuotasRequest>(request).inode()) != above.end();
   if (method == Method::kGetXattr) {
     // The kernel wants it to see who may pass.
-    const auto& wanted = as<proto::GetXattrRequest>(request);
+    const auto& wanted = request_as<proto::GetXattrRequest>(request);
     return find(wanted.inode()) != above.end() && wanted.name() == kAccessList;
   }
   if (method == Method::kGetInode) {
@@ -142,7 +138,7 @@ bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& re
     return true;
   }
   if (method != Method::kLookup) return false;
-  const auto& wanted = as<proto::LookupRequest>(request);
+  const auto& wanted = request_as<proto::LookupRequest>(request);
   const auto at = find(wanted.parent());
   return at != above.end() && scope.path.names[static_cast<size_t>(at - above.begin())] == wanted.name();
 }
@@ -172,20 +168,21 @@ bool TokenGate::is_inside(const Scope& scope, InodeId id) const {
 Status TokenGate::check_squashed(Method method, const MessageLite& request) const {
   switch (method) {
     case Method::kOpenRead: {
-      const uint64_t inode = as<proto::OpenReadRequest>(request).inode();
+      const uint64_t inode = request_as<proto::OpenReadRequest>(request).inode();
       return inode == 0 ? Status{} : check_others(inode, kMayRead);
     }
-    case Method::kListInode: return check_others(as<proto::ListInodeRequest>(request).directory(), kMayRead);
+    case Method::kListInode:
+      return check_others(request_as<proto::ListInodeRequest>(request).directory(), kMayRead);
     case Method::kSetAttributes: {
       // The kernel of the client's host says that it was opened so.
-      const auto& wanted = as<proto::SetAttributesRequest>(request);
+      const auto& wanted = request_as<proto::SetAttributesRequest>(request);
       return wanted.opened_for_writing() ? check_others(wanted.inode(), kMayWrite) : Status{};
     }
     case Method::kCopyExtents:
-      KINTSUGI_TRY(check_others(as<proto::CopyExtentsRequest>(request).from(), kMayRead));
-      return check_others(as<proto::CopyExtentsRequest>(request).to(), kMayWrite);
+      KINTSUGI_TRY(check_others(request_as<proto::CopyExtentsRequest>(request).from(), kMayRead));
+      return check_others(request_as<proto::CopyExtentsRequest>(request).to(), kMayWrite);
     case Method::kWriteExtents: {
-      const auto& wanted = as<proto::WriteExtentsRequest>(request);
+      const auto& wanted = request_as<proto::WriteExtentsRequest>(request);
       KINTSUGI_TRY(check_others(wanted.inode(), kMayWrite));
       for (const proto::FileExtents& more : wanted.more())
         KINTSUGI_TRY(check_others(more.inode(), kMayWrite));

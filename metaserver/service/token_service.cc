@@ -7,10 +7,10 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr sight::Site kCreate{"metaserver.create_token"};
-constexpr sight::Site kList{"metaserver.list_tokens", {}, {"tokens"}};
-constexpr sight::Site kRevoke{"metaserver.revoke_token"};
-constexpr sight::Site kRevoked{"metaserver.revoked_tokens"};
+constexpr sight::Site kTokenCreate{"metaserver.create_token"};
+constexpr sight::Site kTokenList{"metaserver.list_tokens", {}, {"tokens"}};
+constexpr sight::Site kTokenRevoke{"metaserver.revoke_token"};
+constexpr sight::Site kTokensRevoked{"metaserver.revoked_tokens"};
 constexpr uint32_t kListedAtOnce = 1000;
 
 bool has_expired(const proto::TokenClaims& claims, int64_t now_ns, Duration since = {}) {
@@ -77,7 +77,7 @@ Status TokenService::make_room(Transaction& transaction, const std::string& name
 
 asio::awaitable<Status> TokenService::create(Context context, const proto::CreateTokenRequest& request,
                                              proto::CreateTokenResponse& response) {
-  sight::Module module{context, kCreate};
+  sight::Module module{context, kTokenCreate};
   Transaction transaction(store_.kv);
   proto::StoredToken token;
   proto::TokenClaims& claims = *token.mutable_claims();
@@ -102,7 +102,7 @@ asio::awaitable<Status> TokenService::create(Context context, const proto::Creat
 
 asio::awaitable<Status> TokenService::list(Context context, const proto::ListTokensRequest& request,
                                            proto::ListTokensResponse& response) {
-  sight::Module module{context, kList};
+  sight::Module module{context, kTokenList};
   const uint32_t limit = request.limit() == 0 ? kListedAtOnce : std::min(request.limit(), kListedAtOnce);
   for_each_token(Reader(store_.kv), request.after() + 1, [&](const proto::StoredToken& token) {
     response.set_more(static_cast<uint32_t>(response.tokens_size()) == limit);
@@ -115,7 +115,7 @@ asio::awaitable<Status> TokenService::list(Context context, const proto::ListTok
 
 asio::awaitable<Status> TokenService::revoke(Context context, const proto::RevokeTokenRequest& request,
                                              proto::RevokeTokenResponse& response) {
-  sight::Module module{context, kRevoke};
+  sight::Module module{context, kTokenRevoke};
   Transaction transaction(store_.kv);
   std::optional<proto::StoredToken> token = usable(request.name());
   const Status found =
@@ -135,7 +135,7 @@ asio::awaitable<Status> TokenService::revoke(Context context, const proto::Revok
 
 asio::awaitable<Status> TokenService::revoked(Context context, const proto::RevokedTokensRequest& request,
                                               proto::RevokedTokensResponse& response) {
-  sight::Module module{context, kRevoked};
+  sight::Module module{context, kTokensRevoked};
   response.set_version(version_);
   if (request.known() != version_) response.mutable_ids()->Add(revoked_.begin(), revoked_.end());
   co_return module.finish({});

@@ -10,29 +10,24 @@ using google::protobuf::MessageLite;
 using rpc::Method;
 
 template <class Request>
-const Request& as(const MessageLite& request) {
-  return static_cast<const Request&>(request);
-}
-
-template <class Request>
 Targets path_of(const MessageLite& request) {
-  return {.paths = {as<Request>(request).path()}};
+  return {.paths = {request_as<Request>(request).path()}};
 }
 
 template <class Request>
 Targets inode_of(const MessageLite& request) {
-  return {.inodes = {as<Request>(request).inode()}};
+  return {.inodes = {request_as<Request>(request).inode()}};
 }
 
 /// Of a request that names an inode, or else a path.
 template <class Request>
 Targets either_of(const MessageLite& request) {
-  return as<Request>(request).inode() != 0 ? inode_of<Request>(request) : path_of<Request>(request);
+  return request_as<Request>(request).inode() != 0 ? inode_of<Request>(request) : path_of<Request>(request);
 }
 
 template <class Request>
 Targets parent_of(const MessageLite& request) {
-  return {.inodes = {as<Request>(request).parent()}};
+  return {.inodes = {request_as<Request>(request).parent()}};
 }
 
 Targets targets(const proto::KeepSessionRequest& request) {
@@ -55,18 +50,19 @@ std::optional<Targets> targets_of_path(Method method, const MessageLite& request
   switch (method) {
     case Method::kStat: return path_of<proto::StatRequest>(request);
     case Method::kList: return path_of<proto::ListRequest>(request);
-    case Method::kMakeDirectory: return Targets{.renamed = {as<proto::MakeDirectoryRequest>(request).path()}};
-    case Method::kRemove: return Targets{.renamed = {as<proto::RemoveRequest>(request).path()}};
+    case Method::kMakeDirectory:
+      return Targets{.renamed = {request_as<proto::MakeDirectoryRequest>(request).path()}};
+    case Method::kRemove: return Targets{.renamed = {request_as<proto::RemoveRequest>(request).path()}};
     case Method::kRename:
-      return Targets{
-          .renamed = {as<proto::RenameRequest>(request).from(), as<proto::RenameRequest>(request).to()}};
+      return Targets{.renamed = {request_as<proto::RenameRequest>(request).from(),
+                                 request_as<proto::RenameRequest>(request).to()}};
     case Method::kSetPolicy: return path_of<proto::SetPolicyRequest>(request);
     case Method::kGetPolicy: return path_of<proto::GetPolicyRequest>(request);
     case Method::kDiskUsage: return path_of<proto::DiskUsageRequest>(request);
     case Method::kOpenRead: return either_of<proto::OpenReadRequest>(request);
     case Method::kAllocateStripe: {
       // Later ones of an upload may name nothing.
-      const auto& stripe = as<proto::AllocateStripeRequest>(request);
+      const auto& stripe = request_as<proto::AllocateStripeRequest>(request);
       return stripe.upload_id() != 0 && stripe.inode() == 0 && stripe.path().empty()
                  ? Targets{}
                  : either_of<proto::AllocateStripeRequest>(request);
@@ -76,7 +72,7 @@ std::optional<Targets> targets_of_path(Method method, const MessageLite& request
     case Method::kDeleteSnapshot: return path_of<proto::DeleteSnapshotRequest>(request);
     case Method::kGetQuotas: return either_of<proto::GetQuotasRequest>(request);
     case Method::kListSnapshots:
-      if (as<proto::ListSnapshotsRequest>(request).path().empty()) return std::nullopt;
+      if (request_as<proto::ListSnapshotsRequest>(request).path().empty()) return std::nullopt;
       return path_of<proto::ListSnapshotsRequest>(request);
     default: return std::nullopt;
   }
@@ -89,22 +85,23 @@ std::optional<Targets> targets_of_inode(Method method, const MessageLite& reques
     case Method::kSetAttributes: return inode_of<proto::SetAttributesRequest>(request);
     case Method::kMakeInode: return parent_of<proto::MakeInodeRequest>(request);
     case Method::kLink:
-      return Targets{
-          .inodes = {as<proto::LinkRequest>(request).inode(), as<proto::LinkRequest>(request).parent()}};
+      return Targets{.inodes = {request_as<proto::LinkRequest>(request).inode(),
+                                request_as<proto::LinkRequest>(request).parent()}};
     case Method::kUnlink: return parent_of<proto::UnlinkRequest>(request);
     case Method::kMove:
-      return Targets{
-          .inodes = {as<proto::MoveRequest>(request).parent(), as<proto::MoveRequest>(request).to_parent()}};
-    case Method::kListInode: return Targets{.inodes = {as<proto::ListInodeRequest>(request).directory()}};
+      return Targets{.inodes = {request_as<proto::MoveRequest>(request).parent(),
+                                request_as<proto::MoveRequest>(request).to_parent()}};
+    case Method::kListInode:
+      return Targets{.inodes = {request_as<proto::ListInodeRequest>(request).directory()}};
     case Method::kGetXattr: return inode_of<proto::GetXattrRequest>(request);
     case Method::kSetXattr: return inode_of<proto::SetXattrRequest>(request);
     case Method::kListXattrs: return inode_of<proto::ListXattrsRequest>(request);
-    case Method::kWriteExtents: return targets(as<proto::WriteExtentsRequest>(request));
+    case Method::kWriteExtents: return targets(request_as<proto::WriteExtentsRequest>(request));
     case Method::kCopyExtents:
-      return Targets{.inodes = {as<proto::CopyExtentsRequest>(request).from(),
-                                as<proto::CopyExtentsRequest>(request).to()}};
+      return Targets{.inodes = {request_as<proto::CopyExtentsRequest>(request).from(),
+                                request_as<proto::CopyExtentsRequest>(request).to()}};
     case Method::kLock: return inode_of<proto::LockRequest>(request);
-    case Method::kKeepSession: return targets(as<proto::KeepSessionRequest>(request));
+    case Method::kKeepSession: return targets(request_as<proto::KeepSessionRequest>(request));
     default: return std::nullopt;
   }
 }

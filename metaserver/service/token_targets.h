@@ -11,6 +11,12 @@
 
 namespace kintsugi::metaserver {
 
+/// REQUIRES: it is of that type.
+template <class Request>
+const Request& request_as(const google::protobuf::MessageLite& request) {
+  return static_cast<const Request&>(request);
+}
+
 struct Targets {
   std::vector<std::string> paths;
   std::vector<uint64_t> inodes;
