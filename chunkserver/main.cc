@@ -146,6 +146,7 @@ class Daemon final : public daemon::Daemon {
   daemon::Shell& shell_;
   const runtime::Endpoint metaserver_;
   ChunkServer server_;
+  daemon::Revocations revocations_;
   Status started_;  ///< outcome of the start
   std::optional<sight::Observer> observer_;
 };
