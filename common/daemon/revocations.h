@@ -28,7 +28,7 @@ class Revocations {
  private:
   asio::awaitable<void> follow();
 
-  const runtime::Runtime& runtime_;
+  const runtime::Runtime runtime_;
   const runtime::Endpoint metaserver_;
   rpc::Server& server_;
   rpc::Client client_;
