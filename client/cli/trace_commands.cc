@@ -5,16 +5,17 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <random>
 #include <thread>
 
 #include "client/cli/commands.h"
-#include "client/cli/daemon_address.h"
 #include "client/cli/format.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "client/cli/trace_explain.h"
 #include "client/cli/trace_export.h"
 #include "client/cli/trace_text.h"
+#include "client/cli/traced_daemon.h"
 #include "common/config/units.h"
 
 namespace kintsugi::cli {
@@ -28,36 +29,15 @@ using proto::TraceResponse;
 constexpr auto kAskInterval = std::chrono::milliseconds(50);
 /// Whoever interrupts a command does not want to wait.
 constexpr auto kGiveBackLimit = std::chrono::seconds(2);
+/// A request of ours passes through four processes; one that goes round is stopped.
+constexpr uint32_t kMostHops = 8;
 
 struct Arguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
   std::vector<std::string> files, normal;
   size_t format = 0;
   uint64_t bytes = 64 << 20;
-  bool circular = false;
-};
-
-/// A daemon that is asked again and again.
-class TracedDaemon {
- public:
-  static Result<TracedDaemon> find(BlockingClient& client, const std::string& where) {
-    KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find_daemon(client, where));
-    return TracedDaemon(client, at);
-  }
-  Result<TraceResponse> ask(TraceRequest request) const {
-    return client_->run(client_->async().trace(at_, std::move(request)));
-  }
-  Result<TraceResponse> ask(TraceRequest::Action action) const {
-    TraceRequest request;
-    request.set_action(action);
-    return ask(std::move(request));
-  }
-
- private:
-  TracedDaemon(BlockingClient& client, std::optional<runtime::Endpoint> at) : client_(&client), at_(at) {}
-
-  BlockingClient* client_;
-  std::optional<runtime::Endpoint> at_;
+  bool circular = false, follow = false;
 };
 
 std::string_view name_of(TraceResponse::Phase phase) {
@@ -72,7 +52,29 @@ std::string_view name_of(TraceResponse::Phase phase) {
   }
 }
 
-void show(Session& session, const TraceResponse& answer) {
+Json to_json(const std::vector<FollowedProcess>& followed) {
+  Json all = Json::array();
+  for (const FollowedProcess& process : followed)
+    all.push_back({{"address", process.address},
+                   {"path", process.answer.path()},
+                   {"file", process.file},
+                   {"requests", process.answer.requests()},
+                   {"failure", process.failure.message()}});
+  return all;
+}
+
+void show(const std::vector<FollowedProcess>& followed) {
+  for (const FollowedProcess& process : followed)
+    if (process.failure.ok()) {
+      fmt::print("followed to {}: {} requests; trace {}\n", process.address, process.answer.requests(),
+                 process.file.empty() ? "on its machine: " + shown_name(process.answer.path())
+                                      : shown_name(process.file));
+    } else {
+      fmt::print("no trace of {}: {}\n", process.address, shown_message(process.failure.message()));
+    }
+}
+
+void show(Session& session, const TraceResponse& answer, const std::vector<FollowedProcess>& followed = {}) {
   const double left = static_cast<double>(answer.left_ms()) / 1000;
   if (session.json)
     return print_json({{"phase", name_of(answer.phase())},
@@ -81,27 +83,16 @@ void show(Session& session, const TraceResponse& answer) {
                        {"seconds_left", left},
                        {"functions", answer.functions()},
                        {"patched", answer.patched()},
-                       {"met", answer.met()}});
+                       {"met", answer.met()},
+                       {"requests", answer.requests()},
+                       {"followed", to_json(followed)}});
   fmt::print("{}{}{}\n", name_of(answer.phase()), answer.failure().empty() ? "" : ": ",
              shown_message(answer.failure()));
   if (!answer.path().empty())
     fmt::print("{} of {} functions patched, {} met; trace on its machine: {}\n", answer.patched(),
                answer.functions(), answer.met(), shown_name(answer.path()));
-}
-
-Status write_trace(const TracedDaemon& daemon, const std::string& path) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out) return status_from_errno(errno, path);
-  TraceRequest request;
-  request.set_action(TraceRequest::READ);
-  while (true) {
-    KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(request));
-    if (answer.data().empty()) break;
-    out.write(answer.data().data(), static_cast<std::streamsize>(answer.data().size()));
-    request.set_offset(request.offset() + answer.data().size());
-  }
-  if (!out.flush()) return {Code::kIoError, fmt::format("{} cannot be written", path)};
-  return {};
+  if (answer.requests() > 0) fmt::print("{} requests were followed\n", answer.requests());
+  show(followed);
 }
 
 /// Has the daemon give its code back now rather than at the deadline. The client of a session that was interrupted is
@@ -110,8 +101,18 @@ Status give_back(const Arguments& arguments) {
   KINTSUGI_ASSIGN(const auto client, Session::connect_to(std::getenv(kMetaVariable),
                                                          CredentialFiles::of_environment(), kGiveBackLimit));
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(*client, arguments.where));
-  const auto answer = daemon.ask(TraceRequest::DETACH);
-  return answer ? Status{} : answer.error();
+  const auto detached = daemon.ask(TraceRequest::DETACH);
+  if (arguments.follow) {
+    // Its recording may have ended already; those of others have not.
+    KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(TraceRequest::STATUS));
+    (void)end_followed(*client, answer, "");
+  }
+  return detached ? Status{} : detached.error();
+}
+
+uint64_t new_owner() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random() | 1;
 }
 
 Status attach(Session& session, BlockingClient& client, const Arguments& arguments) {
@@ -124,6 +125,9 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
   request.set_limit_ms(static_cast<uint64_t>(std::max<int64_t>(*lasts / std::chrono::milliseconds(1), 1)));
   request.set_circular(arguments.circular);
   request.set_bytes(arguments.bytes);
+  request.set_follow(arguments.follow);
+  if (arguments.follow) request.set_owner(new_owner());
+  request.set_hops(kMostHops);
   KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(std::move(request)));
   const auto is_busy = [&] {
     return answer.phase() != TraceResponse::ENDED && answer.phase() != TraceResponse::FAILED;
@@ -132,13 +136,22 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
     std::this_thread::sleep_for(kAskInterval);
     auto asked = daemon.ask(TraceRequest::STATUS);
     if (session.interrupted()) return give_back(arguments);
+    // When the first server dies the others are ended all the same.
+    if (!asked && arguments.follow) {
+      const std::vector<FollowedProcess> ended = end_followed(client, answer, arguments.out);
+      if (!session.json) show(ended);
+    }
     KINTSUGI_ASSIGN(answer, std::move(asked));
   }
+  std::vector<FollowedProcess> followed;
+  if (arguments.follow) followed = end_followed(client, answer, arguments.out);
   if (answer.phase() == TraceResponse::FAILED) return {static_cast<Code>(answer.code()), answer.failure()};
-  if (!arguments.out.empty()) KINTSUGI_TRY(write_trace(daemon, arguments.out));
-  show(session, answer);
-  if (!session.json && arguments.start != "all" && answer.met() == 0)
+  if (!arguments.out.empty()) KINTSUGI_TRY(daemon.copy_trace(arguments.out));
+  show(session, answer, followed);
+  if (!session.json && !arguments.follow && arguments.start != "all" && answer.met() == 0)
     fmt::print("Nothing was recorded: {} was not called meanwhile.\n", shown_message(arguments.start));
+  if (!session.json && arguments.follow && answer.requests() == 0)
+    fmt::print("No request was followed: none came of {}.\n", shown_message(arguments.start));
   return {};
 }
 
@@ -232,10 +245,14 @@ std::vector<Command> trace_commands() {
                 .options = {where,
                             {"--start", &a->start,
                              "What begins the recording: a function, method:NAME, or all for every function "
-                             "from now on; default: "
-                             "all"},
+                             "from now on; default: all"},
                             {"--for", &a->lasts, "How long; the daemon ends by itself then. Default: 10s"},
-                            {"--out", &a->out, "File that the trace is copied to"},
+                            {"--out", &a->out,
+                             "File that the trace is copied to; those of servers that were followed to get "
+                             "their address behind the name"},
+                            {"--follow", &a->follow,
+                             "Follow requests into the servers that they reach, which record meanwhile, too: "
+                             "those of the method, or with --start all every one that comes"},
                             {"--circular", &a->circular,
                              "Keep the newest records when the memory is full; without it that ends "
                              "the recording"},

@@ -61,7 +61,7 @@ _kintsugi() {
     "fault set") [[ $current == -* ]] && words="--detail --skip --times --delay --error --bytes --json --help" ;;
     "fault list") [[ $current == -* ]] && words="--json --help" ;;
     "fault clear") [[ $current == -* ]] && words="--number --json --help" ;;
-    "trace attach") [[ $current == -* ]] && words="--start --for --out --circular --memory --json --help" ;;
+    "trace attach") [[ $current == -* ]] && words="--start --for --out --follow --circular --memory --json --help" ;;
     "trace status") [[ $current == -* ]] && words="--json --help" ;;
     "trace detach") [[ $current == -* ]] && words="--json --help" ;;
     "trace show") [[ $current == -* ]] && words="--binary --json --help" ;;

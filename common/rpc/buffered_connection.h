@@ -95,6 +95,7 @@ class BufferedConnection {
   bool is_watched() const { return watching_; }
 
   FrameMarks& marks() { return marks_; }
+  const FrameMarks& marks() const { return marks_; }
 
   void close() { connection_->close(); }
   bool is_open() const { return connection_->is_open(); }

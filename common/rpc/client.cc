@@ -36,11 +36,24 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
     if (!dialled) co_return span.finish(dialled.error());
     control = std::move(*dialled);
   }
-  Result<std::string> answer = co_await control->call(span.context().trace, deadline, method, request);
+  Result<std::string> answer =
+      co_await control->call(span.context().trace, deadline, method, request, is_followed(context));
   for (const Method repeated : control->take_repeated())
     runtime::complain_of(span.context(), to, static_cast<uint16_t>(repeated));
   if (!answer) span.set_code(answer.error().code());
   co_return answer;
+}
+
+/// A stream has a connection of its own. The peer hears of one that is followed on that for calls.
+asio::awaitable<void> announce(PeerPool& pool, const Context& context, runtime::Endpoint to, CallName call) {
+  if (!is_followed(context) || follower() == nullptr || pool.stopped()) co_return;
+  std::shared_ptr<ControlConnection> control = pool.find_control(to);
+  if (!control) {
+    auto dialled = co_await pool.dial_control(to, context.deadline);
+    if (!dialled) co_return;  // the stream does not reach it either, and says so
+    control = std::move(*dialled);
+  }
+  co_await control->announce(call, context.deadline);
 }
 
 }  // namespace
@@ -86,8 +99,9 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
   }
   std::shared_ptr<BufferedConnection> idle = pool.take_idle(to);
   if (idle) {
-    auto stream =
-        std::make_unique<Stream>(std::move(idle), clock, method, state->next_stream_id++, context.deadline);
+    const uint64_t id = state->next_stream_id++;
+    co_await announce(pool, context, to, {idle->marks().connection(), id, method});
+    auto stream = std::make_unique<Stream>(std::move(idle), clock, method, id, context.deadline);
     Status sent = co_await stream->send_request(span->context().trace, request);
     if (sent.ok()) {
       stream->record(context, std::move(span));
@@ -98,8 +112,9 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
   }
   auto connection = co_await pool.dial_stream(to, context.deadline);
   if (!connection) co_return opening.finish(connection.error());
-  auto stream = std::make_unique<Stream>(std::move(*connection), clock, method, state->next_stream_id++,
-                                         context.deadline);
+  const uint64_t id = state->next_stream_id++;
+  co_await announce(pool, context, to, {(*connection)->marks().connection(), id, method});
+  auto stream = std::make_unique<Stream>(std::move(*connection), clock, method, id, context.deadline);
   KINTSUGI_CO_TRY(opening.finish(co_await stream->send_request(span->context().trace, request)));
   stream->record(context, std::move(span));
   co_return stream;

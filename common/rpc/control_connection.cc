@@ -10,6 +10,8 @@ namespace {
 
 /// Deadlines are checked this finely, so that many close together cost one scan.
 constexpr Duration kDeadlineGrain = 1ms;
+/// A call that is followed is held back no longer than this until its receiver says that it records.
+constexpr Duration kAnnounceLimit = 5s;
 /// A call that waited at least this long while nothing came puts its connection under suspicion.
 constexpr Duration kSuspectAfter = 500ms;
 
@@ -32,7 +34,8 @@ void ControlConnection::start(runtime::TaskGroup& group) {
 }
 
 asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace, TimePoint deadline,
-                                                             Method method, FrameBody request) {
+                                                             Method method, FrameBody request,
+                                                             bool followed) {
   if (request.size() > kMaxHeaderBytes) {
     co_return Status{Code::kLimitExceeded, fmt::format("{}: request of {} bytes, limit {}",
                                                        method_name(method), request.size(), kMaxHeaderBytes)};
@@ -47,10 +50,18 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
   PendingCall pending(executor_);
   pending.sent_at = last_used_ = runtime_.clock.now();
   pending.deadline = deadline;
+  const uint64_t id = take_slot(pending);
+  if (followed) {
+    watch_deadline(deadline);
+    co_await announce({connection_->marks().connection(), id, method}, deadline);
+    // Its time was over, or the connection closed, before it was sent.
+    if (!pending.error.ok()) co_return std::move(pending.error);
+    pending.sent_at = runtime_.clock.now();
+  }
   FrameHeader header{.method = method,
                      .flags = kFlagRequest,
                      .timeout_ms = timeout_ms(pending.sent_at, deadline),
-                     .request_id = take_slot(pending),
+                     .request_id = id,
                      .trace_id = trace.trace_id,
                      .span_id = trace.span_id,
                      .path = trace.path};
@@ -60,6 +71,18 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
   co_await pending.done.wait();
   if (!pending.error.ok()) co_return std::move(pending.error);
   co_return std::move(pending.response);
+}
+
+asio::awaitable<void> ControlConnection::announce(CallName call, TimePoint deadline) {
+  auto self = shared_from_this();
+  Follower* const traces = follower();
+  if (traces == nullptr) co_return;
+  const std::string request = traces->announcement(connection_->peer(), call);
+  if (request.empty()) co_return;
+  const Result<std::string> answer =
+      co_await this->call({}, std::min(deadline, runtime_.clock.now() + kAnnounceLimit), Method::kTrace,
+                          FrameBody(std::string_view(request)));
+  traces->announced(connection_->peer(), answer ? Status{} : answer.error());
 }
 
 uint64_t ControlConnection::take_slot(PendingCall& call) {

@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/rpc/batch_writer.h"
 #include "common/rpc/buffered_connection.h"
+#include "common/rpc/follower.h"
 #include "common/rpc/wakeup.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
@@ -39,9 +40,13 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   void start(runtime::TaskGroup& group);
 
   /// Sends the request and waits. kUnavailable when the connection breaks, kDeadlineExceeded, kLimitExceeded
-  /// when too much is queued or the request is too large. What the request is made of outlives the call.
+  /// when too much is queued or the request is too large. What the request is made of outlives the call. `followed`: the peer is
+  /// told before.
   asio::awaitable<Result<std::string>> call(TraceContext trace, TimePoint deadline, Method method,
-                                            FrameBody request);
+                                            FrameBody request, bool followed = false);
+  /// Has the peer know of a call that is followed, of this connection or another one, and waits for its answer, but not long and
+  /// not beyond `deadline`.
+  asio::awaitable<void> announce(CallName call, TimePoint deadline);
 
   bool is_open() const { return !closing_; }
   /// True when a call waited in vain and nothing at all came meanwhile: new calls had better dial again.

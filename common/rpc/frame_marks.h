@@ -21,6 +21,8 @@ class FrameMarks {
     out_ = (connection & ~uint64_t{1}) | (dialled ? 1 : 0);
     in_ = out_ ^ 1;
   }
+  /// The same number at both ends; 0: it is not known yet.
+  uint64_t connection() const { return out_ & ~uint64_t{1}; }
   void sent(const FrameHeader& header, size_t bytes) {
     frame_sent(out_, sent_++, bytes, header.request_id, word_of(header));
   }

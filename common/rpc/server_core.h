@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/rpc/buffered_connection.h"
+#include "common/rpc/follower.h"
 #include "common/rpc/rate_limit.h"
 #include "common/rpc/refused_tokens.h"
 #include "common/rpc/server.h"
@@ -40,6 +41,10 @@ struct ServerCore {
   Context context_of(const FrameHeader& header, const BufferedConnection& connection) const {
     Context context;
     context.connection = connection.serial();
+    if (Follower* const traces = follower();
+        traces != nullptr &&
+        traces->follows({connection.marks().connection(), header.request_id, header.method}))
+      context.connection |= kFollowedRequest;
     if (header.timeout_ms != 0)
       context.deadline = runtime.clock.now() + std::chrono::milliseconds(header.timeout_ms);
     context.trace = {header.trace_id, header.span_id, header.path};

@@ -103,6 +103,90 @@ TEST_F(AgentOfAProcess, SaysWhatCannotBeDone) {
   EXPECT_EQ(failed.failure.code(), Code::kNotFound);
 }
 
+TEST_F(AgentOfAProcess, BelongsToItsOwnerAndEndsForNobodyElse) {
+  const auto of = [&](uint64_t owner) {
+    return agent.attach({.session = {directory_.path(), "all", Mode::kLinear, 4 << 20},
+                         .limit = std::chrono::seconds(60),
+                         .follow = FollowTerms{.owner = owner, .hops = 1}});
+  };
+  KINTSUGI_ASSERT_OK(of(7));
+  KINTSUGI_EXPECT_OK(of(7));
+  EXPECT_EQ(of(8).code(), Code::kAlreadyExists);
+  EXPECT_EQ(agent.detach(8).code(), Code::kNotFound);
+  EXPECT_EQ(rpc::follower(), &Following::of_process());
+  KINTSUGI_EXPECT_OK(agent.detach(7));
+  EXPECT_EQ(wait_for(Phase::kEnded).phase, Phase::kEnded);
+  EXPECT_EQ(rpc::follower(), nullptr);
+  EXPECT_EQ(of(7).code(), Code::kConflict) << "a late call begins nothing anew";
+  KINTSUGI_EXPECT_OK(of(8));
+}
+
+struct FollowedCalls : ::testing::Test {
+  FollowedCalls() { begin({.owner = 7, .hops = 2, .method = rpc::Method::kReadChunk, .bytes = 4 << 20}); }
+  ~FollowedCalls() override { following.end(); }
+  void begin(FollowTerms terms) {
+    terms.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    following.begin(terms);
+  }
+  bool follows(uint64_t call, rpc::Method method) { return following.follows({kConnection, call, method}); }
+  std::string announcement(const std::string& peer) {
+    return following.announcement(peer, {kConnection, 3, rpc::Method::kPartialSum});
+  }
+  static constexpr uint64_t kConnection = 0x50;
+  Following& following = Following::of_process();
+};
+
+TEST_F(FollowedCalls, AreThoseOfTheMethodAndThoseThatWereAnnounced) {
+  EXPECT_TRUE(follows(1, rpc::Method::kReadChunk));
+  EXPECT_FALSE(follows(2, rpc::Method::kWriteChunk));
+  KINTSUGI_EXPECT_OK(following.expect(kConnection, 2));
+  EXPECT_FALSE(follows(3, rpc::Method::kWriteChunk));
+  EXPECT_TRUE(follows(2, rpc::Method::kWriteChunk));
+  EXPECT_FALSE(follows(2, rpc::Method::kWriteChunk)) << "it comes once";
+  EXPECT_EQ(following.requests(), 2);
+  for (uint64_t call = 0; call < Following::kMostExpected; ++call)
+    KINTSUGI_ASSERT_OK(following.expect(kConnection, call));
+  EXPECT_EQ(following.expect(kConnection, Following::kMostExpected).code(), Code::kLimitExceeded);
+}
+
+TEST_F(FollowedCalls, OfEveryMethodAreAllButThoseOfWhoTraces) {
+  begin({.owner = 7, .hops = 2, .everything = true});
+  EXPECT_TRUE(follows(1, rpc::Method::kWriteChunk));
+  EXPECT_FALSE(follows(2, rpc::Method::kTrace));
+}
+
+TEST_F(FollowedCalls, AreAnnouncedToWhoDidNotRefuse) {
+  proto::TraceRequest request;
+  ASSERT_TRUE(request.ParseFromString(announcement("127.0.0.1:1")));
+  EXPECT_EQ(request.action(), proto::TraceRequest::FOLLOW);
+  EXPECT_EQ(request.owner(), 7);
+  EXPECT_EQ(request.hops(), 1);
+  EXPECT_EQ(request.connection(), kConnection);
+  EXPECT_EQ(request.call(), 3);
+  EXPECT_GT(request.limit_ms(), 0);
+  EXPECT_LE(request.limit_ms(), 10'001);
+  following.announced("127.0.0.1:1", {});
+  EXPECT_NE(announcement("127.0.0.1:1"), "") << "it has to know each call";
+  following.announced("127.0.0.1:1", {Code::kUnavailable, "it died"});
+  EXPECT_EQ(announcement("127.0.0.1:1"), "");
+  EXPECT_NE(announcement("127.0.0.1:2"), "");
+  const auto peers = following.peers();
+  ASSERT_EQ(peers.size(), 2) << "also the one that has not answered";
+  EXPECT_EQ(peers[0].second.message(), "it died");
+}
+
+TEST_F(FollowedCalls, GoNoFurtherThanTheirHopsAndTheRecording) {
+  begin({.owner = 7, .hops = 0, .everything = true});
+  EXPECT_EQ(announcement("127.0.0.1:1"), "");
+  EXPECT_EQ(following.peers().at(0).second.code(), Code::kLimitExceeded);
+  begin({.owner = 7, .hops = 1, .everything = true});
+  EXPECT_TRUE(following.peers().empty());
+  following.end();
+  EXPECT_FALSE(follows(1, rpc::Method::kReadChunk));
+  EXPECT_EQ(announcement("127.0.0.1:1"), "");
+  EXPECT_EQ(following.expect(kConnection, 1).code(), Code::kConflict);
+}
+
 struct TraceCalls : AgentOfAProcess {
   TraceCalls() {
     server.handle(rpc::Method::kStat,

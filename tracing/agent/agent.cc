@@ -36,6 +36,11 @@ Status Agent::attach(AttachOptions options) {
   if (options.limit <= Duration{} || options.limit > AttachOptions::kMostTime)
     return {Code::kInvalidArgument, "a recording lasts at most a day"};
   const std::lock_guard lock(mutex_);
+  Following& following = Following::of_process();
+  const bool of_same_owner = options.follow && options.follow->owner == following.owner();
+  if (of_same_owner && is_busy()) return {};
+  // A call that was announced late begins nothing anew.
+  if (of_same_owner) return {Code::kConflict, "its recording has ended"};
   if (is_busy())
     return {Code::kAlreadyExists,
             fmt::format("this process is being traced, for {:.1f} s more",
@@ -44,19 +49,23 @@ Status Agent::attach(AttachOptions options) {
   status_ = AgentStatus{.phase = Phase::kPreparing};
   deadline_ = steady_clock::now() + options.limit;
   wanted_ = true;
+  if (options.follow) options.follow->deadline = deadline_;
+  following.begin(options.follow.value_or(FollowTerms{}));
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this, options = std::move(options)] { run(options); });
   } catch (const std::system_error& failure) {
     status_ = {};
+    following.end();
     return status_from_errno(failure.code().value(), "a thread to record with");
   }
   return {};
 }
 
-Status Agent::detach() {
+Status Agent::detach(uint64_t owner) {
   const std::lock_guard lock(mutex_);
-  if (!is_busy()) return {Code::kNotFound, "this process is not being traced"};
+  if (!is_busy() || (owner != 0 && owner != Following::of_process().owner()))
+    return {Code::kNotFound, "this process is not being traced"};
   wanted_ = false;
   changed_.notify_all();
   return {};
@@ -111,6 +120,7 @@ void Agent::run(AttachOptions options) {
   Result<std::unique_ptr<Session>> session = prepare(options.session);
   if (!session) {
     log::warning("tracing: {}", session.error().to_string());
+    Following::of_process().end();
     return tell(Phase::kFailed, session.error());
   }
   Session& open = **session;
@@ -118,6 +128,7 @@ void Agent::run(AttachOptions options) {
             options.session.start, open.path());
   tell(Phase::kWaiting);
   const End end = wait_for_end(open, deadline_);
+  Following::of_process().end();
   const Status closed = open.close(end);
   if (open.refused() > 0)
     log::warning("tracing: {} functions could not be followed, for the kernel did not let code be changed",

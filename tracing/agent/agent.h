@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
+#include "tracing/agent/following.h"
 #include "tracing/agent/session.h"
 
 namespace kintsugi::tracing {
@@ -18,6 +19,8 @@ struct AttachOptions {
   /// The code is given back after this time, whatever became of who asked for it.
   Duration limit = std::chrono::seconds(10);
   static constexpr Duration kMostTime = std::chrono::hours(24);
+  /// Requests are followed into other processes on these terms; its deadline is filled in.
+  std::optional<FollowTerms> follow = {};
 };
 
 enum class Phase {
@@ -42,10 +45,11 @@ class Agent {
  public:
   static Agent& of_process();
 
-  /// Has a recording begin; status() tells how that goes. kAlreadyExists: there is one. kInvalidArgument.
+  /// Has a recording begin; status() tells how that goes. If there is one of the same owner, that goes on. kConflict: that has
+  /// ended. kAlreadyExists: there is another one. kInvalidArgument.
   Status attach(AttachOptions options);
-  /// Has the recording end. kNotFound: there is none.
-  Status detach();
+  /// Has the recording end. `owner`: only if it is this one's; 0: whosever it is. kNotFound: there is none.
+  Status detach(uint64_t owner = 0);
   AgentStatus status() const;
   /// Bytes of the trace that ended last, from `offset` on. kNotFound, kConflict: it has not ended.
   Result<std::string> read(uint64_t offset, size_t most_bytes) const;

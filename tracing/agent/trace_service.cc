@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <fmt/ranges.h>
 
 #include "common/base/quote.h"
@@ -13,6 +16,10 @@ namespace {
 constexpr std::string_view kMethod = "method:";
 /// Of a name that nobody knows, in the message that says so.
 constexpr size_t kMostLetters = 40;
+constexpr std::string_view kEverything = "all";
+/// Whoever announces a call waits no longer.
+constexpr auto kPrepareLimit = std::chrono::seconds(5);
+constexpr auto kPrepareLook = std::chrono::milliseconds(1);
 
 void describe(const AgentStatus& status, proto::TraceResponse& response) {
   response.set_phase(static_cast<proto::TraceResponse::Phase>(status.phase));
@@ -23,6 +30,37 @@ void describe(const AgentStatus& status, proto::TraceResponse& response) {
   response.set_functions(status.functions);
   response.set_patched(status.patched);
   response.set_met(status.met);
+  const Following& following = Following::of_process();
+  response.set_owner(following.owner());
+  response.set_requests(following.requests());
+  for (const auto& [address, outcome] : following.peers()) {
+    proto::FollowedPeer& peer = *response.add_followed();
+    peer.set_address(address);
+    peer.set_code(static_cast<uint32_t>(outcome.code()));
+    peer.set_failure(outcome.message());
+  }
+}
+
+AttachOptions options_of(const proto::TraceRequest& request) {
+  AttachOptions options;
+  options.session.directory = default_trace_directory();
+  options.session.start = request.start();
+  options.session.mode = request.circular() ? Mode::kCircular : Mode::kLinear;
+  if (request.bytes() != 0) options.session.bytes = request.bytes();
+  // What is longer than a day is refused by the agent, and must not overflow before.
+  constexpr uint64_t kMost = uint64_t{AttachOptions::kMostTime / std::chrono::milliseconds(1)} + 1;
+  if (request.limit_ms() != 0) options.limit = std::chrono::milliseconds(std::min(request.limit_ms(), kMost));
+  if (request.owner() != 0)
+    options.follow = FollowTerms{.owner = request.owner(),
+                                 .hops = request.hops(),
+                                 .bytes = options.session.bytes,
+                                 .circular = request.circular()};
+  return options;
+}
+
+Status no_one_follows(std::string_view start) {
+  return {Code::kInvalidArgument, fmt::format("{} is no request: what is followed is method:NAME, or all",
+                                              quoted(start, kMostLetters))};
 }
 
 }  // namespace
@@ -40,19 +78,41 @@ Result<const void*> TraceService::code_of_method(std::string_view name) const {
 }
 
 Status TraceService::attach(const proto::TraceRequest& request) const {
-  AttachOptions options;
-  options.session.directory = default_trace_directory();
-  options.session.start = request.start();
-  if (request.start().starts_with(kMethod)) {
-    KINTSUGI_ASSIGN(options.session.start_code,
-                    code_of_method(std::string_view(request.start()).substr(kMethod.size())));
+  AttachOptions options = options_of(request);
+  const std::string_view start = request.start();
+  const bool is_method = start.starts_with(kMethod);
+  if (is_method) {
+    KINTSUGI_ASSIGN(options.session.start_code, code_of_method(start.substr(kMethod.size())));
   }
-  options.session.mode = request.circular() ? Mode::kCircular : Mode::kLinear;
-  if (request.bytes() != 0) options.session.bytes = request.bytes();
-  // What is longer than a day is refused by the agent, and must not overflow before.
-  constexpr uint64_t kMost = uint64_t{AttachOptions::kMostTime / std::chrono::milliseconds(1)} + 1;
-  if (request.limit_ms() != 0) options.limit = std::chrono::milliseconds(std::min(request.limit_ms(), kMost));
+  if (!request.follow()) options.follow.reset();
+  if (options.follow) {
+    if (!is_method && start != kEverything) return no_one_follows(start);
+    options.follow->everything = !is_method;
+    if (is_method) options.follow->method = rpc::method_named(start.substr(kMethod.size()));
+    // A request is known by its frame, which comes before its handler begins.
+    options.session.start = kEverything;
+    options.session.start_code = nullptr;
+  }
   return Agent::of_process().attach(std::move(options));
+}
+
+asio::awaitable<Status> TraceService::follow(const proto::TraceRequest& request) {
+  if (request.owner() == 0) co_return Status{Code::kInvalidArgument, "a call of nobody's is not followed"};
+  AttachOptions options = options_of(request);
+  options.session.start = kEverything;
+  Agent& agent = Agent::of_process();
+  KINTSUGI_CO_TRY(agent.attach(std::move(options)));
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  const auto deadline = std::chrono::steady_clock::now() + kPrepareLimit;
+  AgentStatus status = agent.status();
+  while (status.phase == Phase::kPreparing && std::chrono::steady_clock::now() < deadline) {
+    timer.expires_after(kPrepareLook);
+    co_await timer.async_wait(asio::use_awaitable);
+    status = agent.status();
+  }
+  if (status.phase == Phase::kFailed) co_return status.failure;
+  if (status.phase == Phase::kPreparing) co_return Status{Code::kDeadlineExceeded, "it prepares too long"};
+  co_return Following::of_process().expect(request.connection(), request.call());
 }
 
 asio::awaitable<Status> TraceService::operator()(Context, const proto::TraceRequest& request,
@@ -60,7 +120,8 @@ asio::awaitable<Status> TraceService::operator()(Context, const proto::TraceRequ
   Agent& agent = Agent::of_process();
   switch (request.action()) {
     case proto::TraceRequest::ATTACH: KINTSUGI_CO_TRY(attach(request)); break;
-    case proto::TraceRequest::DETACH: KINTSUGI_CO_TRY(agent.detach()); break;
+    case proto::TraceRequest::DETACH: KINTSUGI_CO_TRY(agent.detach(request.owner())); break;
+    case proto::TraceRequest::FOLLOW: KINTSUGI_CO_TRY(co_await follow(request)); break;
     case proto::TraceRequest::READ: {
       KINTSUGI_CO_ASSIGN(*response.mutable_data(), agent.read(request.offset(), kMostBytes));
       break;

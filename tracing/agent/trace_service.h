@@ -10,7 +10,7 @@
 
 namespace kintsugi::tracing {
 
-/// A handler for Server::handle: it asks the agent of the process, and waits for nothing.
+/// A handler for Server::handle: it asks the agent of the process. Only who announces a call waits, until everything is recorded.
 class TraceService {
  public:
   /// At most so many bytes of a trace come with one answer.
@@ -27,6 +27,7 @@ class TraceService {
 
  private:
   Status attach(const proto::TraceRequest& request) const;
+  static asio::awaitable<Status> follow(const proto::TraceRequest& request);
   /// kNotFound: the server has no such method; says which it has.
   Result<const void*> code_of_method(std::string_view name) const;
 

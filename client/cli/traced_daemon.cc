@@ -1,0 +1,161 @@
+#include "client/cli/traced_daemon.h"
+
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "client/cli/daemon_address.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using client::BlockingClient;
+using proto::TraceRequest;
+using proto::TraceResponse;
+
+/// How often a daemon that is to end its recording is asked whether it has, and how long.
+constexpr auto kAskInterval = std::chrono::milliseconds(20);
+constexpr int kMostAsked = 250, kMostPatience = 25;
+
+bool is_busy(const TraceResponse& answer) {
+  return answer.phase() >= TraceResponse::PREPARING && answer.phase() <= TraceResponse::RECORDING;
+}
+
+/// Ends the recording of one process and says what became of it. `patient`: what has it begin may be under way still.
+Result<TraceResponse> end_recording(const TracedDaemon& daemon, uint64_t owner, bool patient) {
+  TraceRequest detach;
+  detach.set_action(TraceRequest::DETACH);
+  detach.set_owner(owner);
+  for (int asked = 0; asked < kMostAsked; ++asked) {
+    // One whose time was over has none to end.
+    if (const auto ended = daemon.ask(detach); !ended && ended.error().code() != Code::kNotFound)
+      return ended.error();
+    KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(TraceRequest::STATUS));
+    if (answer.owner() != owner && (!patient || asked == kMostPatience))
+      return Status{Code::kNotFound, "it was not asked, or is being traced by somebody else"};
+    if (answer.owner() == owner && !is_busy(answer)) return answer;
+    std::this_thread::sleep_for(kAskInterval);
+  }
+  return Status{Code::kDeadlineExceeded, "its recording does not end"};
+}
+
+/// Walks from process to process.
+class Walk {
+ public:
+  Walk(BlockingClient& client, const TraceResponse& origin, const std::string& out)
+      : client_(client), owner_(origin.owner()), out_(out) {
+    seen_paths_.insert(origin.path());
+    take(origin);
+  }
+
+  std::vector<FollowedProcess> run() {
+    go_on();
+    if (missing_) {
+      // Nobody else knows into whom a process followed requests that answers no more.
+      if (const auto servers = client_.run(client_.async().list_servers()); servers)
+        for (const proto::ServerState& server : servers->servers())
+          if (seen_.insert(server.address()).second) open_.push_back({.address = server.address()});
+      is_search_ = true;
+      go_on();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void take(const TraceResponse& answer) {
+    for (const proto::FollowedPeer& peer : answer.followed()) {
+      if (!seen_.insert(peer.address()).second) continue;
+      FollowedProcess process{.address = peer.address()};
+      if (!peer.failure().empty()) process.failure = {static_cast<Code>(peer.code()), peer.failure()};
+      open_.push_back(std::move(process));
+    }
+  }
+
+  void go_on() {
+    for (; !open_.empty();) {
+      FollowedProcess process = std::move(open_.back());
+      open_.pop_back();
+      if (visit(process)) found_.push_back(std::move(process));
+    }
+  }
+
+  /// False: it has nothing to do with this.
+  bool visit(FollowedProcess& process) {
+    const auto address = runtime::Endpoint::parse(process.address);
+    if (!address) {
+      process.failure = address.error();
+      return true;
+    }
+    const TracedDaemon daemon(client_, *address);
+    // One that refused, or did not answer in time, may record all the same.
+    auto answer = end_recording(daemon, owner_, process.failure.ok() && !is_search_);
+    if (!answer) {
+      missing_ |= answer.error().code() != Code::kNotFound;
+      if (process.failure.ok()) process.failure = answer.error();
+      return !is_search_;
+    }
+    process.answer = std::move(*answer);
+    take(process.answer);
+    // The first process is reached by a request that comes back to it.
+    const std::string& path = process.answer.path();
+    if (!path.empty() && !seen_paths_.insert(path).second) return false;
+    process.failure = {};
+    if (process.answer.phase() == TraceResponse::FAILED)
+      process.failure = {static_cast<Code>(process.answer.code()), process.answer.failure()};
+    if (!process.failure.ok() || out_.empty()) return true;
+    process.failure = daemon.copy_trace(out_ + "." + process.address);
+    if (process.failure.ok()) process.file = out_ + "." + process.address;
+    return true;
+  }
+
+  BlockingClient& client_;
+  const uint64_t owner_;
+  const std::string& out_;
+  std::vector<FollowedProcess> open_, found_;
+  std::set<std::string> seen_, seen_paths_;
+  bool missing_ = false;    ///< a process did not answer
+  bool is_search_ = false;  ///< processes are asked that perhaps have nothing to do with this
+};
+
+}  // namespace
+
+Result<TracedDaemon> TracedDaemon::find(BlockingClient& client, const std::string& where) {
+  KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find_daemon(client, where));
+  return TracedDaemon(client, at);
+}
+
+Result<TraceResponse> TracedDaemon::ask(TraceRequest request) const {
+  return client_->run(client_->async().trace(at_, std::move(request)));
+}
+
+Result<TraceResponse> TracedDaemon::ask(TraceRequest::Action action) const {
+  TraceRequest request;
+  request.set_action(action);
+  return ask(std::move(request));
+}
+
+Status TracedDaemon::copy_trace(const std::string& path) const {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  if (!out) return status_from_errno(errno, path);
+  TraceRequest request;
+  request.set_action(TraceRequest::READ);
+  while (true) {
+    KINTSUGI_ASSIGN(const TraceResponse answer, ask(request));
+    if (answer.data().empty()) break;
+    out.write(answer.data().data(), static_cast<std::streamsize>(answer.data().size()));
+    request.set_offset(request.offset() + answer.data().size());
+  }
+  if (!out.flush()) return {Code::kIoError, fmt::format("{} cannot be written", path)};
+  return {};
+}
+
+std::vector<FollowedProcess> end_followed(BlockingClient& client, const TraceResponse& origin,
+                                          const std::string& out) {
+  return Walk(client, origin, out).run();
+}
+
+}  // namespace kintsugi::cli

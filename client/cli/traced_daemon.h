@@ -1,0 +1,47 @@
+/// A daemon that is asked to trace itself, and the processes that its requests were followed into.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/lib/blocking_client.h"
+#include "common/base/status.h"
+#include "common/proto/trace.pb.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::cli {
+
+class TracedDaemon {
+ public:
+  /// `where`: as people name daemons.
+  static Result<TracedDaemon> find(client::BlockingClient& client, const std::string& where);
+  /// None: the metaserver.
+  TracedDaemon(client::BlockingClient& client, std::optional<runtime::Endpoint> at)
+      : client_(&client), at_(at) {}
+
+  Result<proto::TraceResponse> ask(proto::TraceRequest request) const;
+  Result<proto::TraceResponse> ask(proto::TraceRequest::Action action) const;
+  /// Writes the trace that ended last to a file.
+  Status copy_trace(const std::string& path) const;
+
+ private:
+  client::BlockingClient* client_;
+  std::optional<runtime::Endpoint> at_;
+};
+
+/// A process that a request was followed into, or should have been.
+struct FollowedProcess {
+  std::string address;
+  proto::TraceResponse answer;  ///< what it says of its recording
+  std::string file;             ///< to which its trace was copied; empty: to none
+  Status failure;               ///< why it has no trace, or why that was not copied
+};
+
+/// Has all processes end their recordings that requests were followed into, by those whom `origin` names and by those whom they name in
+/// turn. Their traces are copied to `out` with ".ADDRESS" behind it, unless it is empty. Who does not answer has a failure.
+std::vector<FollowedProcess> end_followed(client::BlockingClient& client, const proto::TraceResponse& origin,
+                                          const std::string& out);
+
+}  // namespace kintsugi::cli

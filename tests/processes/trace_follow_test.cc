@@ -1,0 +1,166 @@
+// Requests are followed from one daemon into the next. Chunkservers alone have sleds in builds of tests; of the others their frames are
+// recorded (KINTSUGI_SLEDS).
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "tests/processes/repair_rig.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TraceFollowing : public RepairRig {
+ protected:
+  void start_traced_rig(const std::string& repair_bandwidth) {
+    ASSERT_NO_FATAL_FAILURE(start_rig({.servers = 7,
+                                       .policy = "rs-3-2-256k",
+                                       .chunk_size = "8MiB",
+                                       .repair_delay = "600",
+                                       .repair_bandwidth = repair_bandwidth,
+                                       .file_bytes = size_t{24} << 20}));
+    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
+    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
+    size_t number = 0;
+    for (const Json& server : cluster.at("chunkservers"))
+      addresses_["chunkserver-" + std::to_string(++number)] = server.at("listen");
+    // Its port is none that the cluster knows beforehand.
+    const std::string log = read_file(cluster_directory() + "/log/repair-manager-1.log"),
+                      serves = " serves at ";
+    const size_t at = log.rfind(serves);
+    ASSERT_NE(at, std::string::npos) << log;
+    const size_t address = at + serves.size();
+    addresses_["repair-manager"] = log.substr(address, log.find_first_of(" \n", address) - address);
+  }
+
+  /// Has the metaserver record and all requests followed that come to it.
+  std::unique_ptr<BackgroundCommand> follow() const {
+    const std::string out = "exec \"$@\" > " + path("followed") + " 2>&1";
+    std::vector<std::string> line{"/bin/bash", "-c", out, "bash"};
+    const auto ours =
+        command({"trace", "attach", "metaserver", "--follow", "--for", "300s", "--out", trace()});
+    line.insert(line.end(), ours.begin(), ours.end());
+    auto attach = std::make_unique<BackgroundCommand>(line, environment());
+    EXPECT_TRUE(eventually([&] { return records("metaserver"); }, kLimit));
+    return attach;
+  }
+  std::string end(BackgroundCommand& attach) const {
+    EXPECT_EQ(kintsugi({"trace", "detach", "metaserver"}).exit_code, 0);
+    EXPECT_EQ(attach.exit_code(), 0);
+    return read_file(path("followed"));
+  }
+  bool records(const std::string& where) const {
+    return kintsugi({"trace", "status", where}).out.starts_with("recording");
+  }
+  std::string trace() const { return path("trace"); }
+  std::string trace_of(const std::string& daemon) const { return trace() + "." + addresses_.at(daemon); }
+
+  /// What a chunkserver has done for repairs, as it says itself.
+  std::string repair_work(const std::string& daemon) const {
+    std::string found, page = metrics_of(daemon);
+    for (const char* kind : {"kind=\"partial_sum\"", "kind=\"repair\""})
+      if (const size_t at = page.find(kind); at != std::string::npos)
+        found += page.substr(at, page.find('\n', at) - at) + "\n";
+    return found;
+  }
+  std::set<std::string> daemons_with_traces() const {
+    std::set<std::string> found;
+    for (const auto& [daemon, address] : addresses_)
+      if (std::filesystem::exists(trace_of(daemon))) found.insert(daemon);
+    return found;
+  }
+  void nobody_records() const {
+    for (const auto& [daemon, address] : addresses_)
+      EXPECT_THAT(kintsugi({"trace", "status", address}).out, Not(HasSubstr("recording"))) << daemon;
+  }
+
+  std::map<std::string, std::string> addresses_;
+};
+
+TEST_F(TraceFollowing, OfARepairReachesEveryServerThatHelpsAndNoOther) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("0"));
+  if (IsSkipped()) return;
+  std::map<std::string, std::string> before;
+  for (const auto& [daemon, address] : addresses_)
+    if (daemon != "repair-manager") before[daemon] = repair_work(daemon);
+  ASSERT_THAT(before.at("chunkserver-1"), HasSubstr("partial_sum"));
+  const auto attach = follow();
+  const Outcome repair = kintsugi({"repair", "run", "--chunk", chunk(0), "--shape", "chain"});
+  EXPECT_EQ(repair.exit_code, 0) << repair.err;
+  const std::string said = end(*attach);
+  std::set<std::string> helped{"repair-manager"};
+  for (const auto& [daemon, work] : before)
+    if (repair_work(daemon) != work) helped.insert(daemon);
+  EXPECT_EQ(helped.size(), 5) << "a repair manager, a destination, and three helpers";
+  EXPECT_EQ(daemons_with_traces(), helped) << said;
+  nobody_records();
+  // The traces are one: what one process sent is what another one received.
+  std::vector<std::string> files{trace()};
+  for (const std::string& daemon : helped)
+    files.push_back(trace_of(daemon));
+  std::vector<std::string> arguments{"trace", "export", "--out", path("trace.json")};
+  arguments.insert(arguments.end(), files.begin(), files.end());
+  const Outcome exported = kintsugi(arguments);
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  std::map<int64_t, int> from;
+  std::set<std::pair<int, int>> arrows;
+  for (const Json& event : Json::parse(read_file(path("trace.json"))).at("traceEvents")) {
+    if (event.at("ph") == "s") from[event.at("id")] = event.at("pid");
+    if (event.at("ph") == "f") arrows.insert({from.at(event.at("id")), event.at("pid")});
+  }
+  std::set<int> reached{0};
+  for (size_t round = 0; round < files.size(); ++round)
+    for (const auto& [sender, receiver] : arrows)
+      if (reached.contains(sender)) reached.insert(receiver);
+  EXPECT_EQ(reached.size(), files.size()) << "each process is reached by frames from the first one";
+}
+
+TEST_F(TraceFollowing, TellsOfAServerThatDiesAndOfOneThatSomebodyElseTraces) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("1MiB"));
+  if (IsSkipped()) return;
+  const std::string other = daemon_of(server_of(1));
+  BackgroundCommand foreign(command({"trace", "attach", other, "--circular", "--for", "300s"}),
+                            environment());
+  ASSERT_TRUE(eventually([&] { return records(other); }, kLimit));
+  const auto attach = follow();
+  BackgroundCommand repair(command({"repair", "run", "--chunk", chunk(0), "--shape", "star"}), environment());
+  const Json running = running_tree();
+  ASSERT_TRUE(running.is_object());
+  std::string killed;
+  for (const Json& helper : running.at("helpers"))
+    if (daemon_of(helper) != other) killed = helper;
+  ASSERT_NE(killed, "");
+  kill_server(killed);
+  const std::string said = end(*attach);
+  EXPECT_THAT(said, HasSubstr("no trace of " + addresses_.at(daemon_of(killed)) + ": "));
+  if (said.find("no trace of " + addresses_.at(other)) != std::string::npos)
+    EXPECT_THAT(said, HasSubstr("this process is being traced, for "));
+  EXPECT_TRUE(records(other)) << "it belongs to somebody else";
+  EXPECT_EQ(kintsugi({"trace", "detach", other}).exit_code, 0);
+  EXPECT_EQ(foreign.exit_code(), 0);
+  nobody_records();
+  repair.exit_code();
+}
+
+TEST_F(TraceFollowing, IsOfRequests) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("0"));
+  if (IsSkipped()) return;
+  const Outcome refused =
+      kintsugi({"trace", "attach", "chunkserver-1", "--start", "ChunkService::write_chunk", "--follow"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("is no request: what is followed is method:NAME, or all"));
+  // Nothing was asked of the repair manager: it was not followed into.
+  const auto attach = follow();
+  EXPECT_EQ(kintsugi({"stat", "/file"}).exit_code, 0);
+  const std::string said = end(*attach);
+  EXPECT_THAT(said, Not(HasSubstr("followed to")));
+  EXPECT_TRUE(daemons_with_traces().empty());
+}
+
+}  // namespace
+}  // namespace kintsugi::processes
