@@ -26,6 +26,7 @@ export KINTSUGI_COMMIT=${KINTSUGI_COMMIT:-$commit}
 
 # What an earlier run left but for compiled objects.
 dh_clean
+rm -rf .pybuild
 dpkg-buildpackage -b -us -uc -nc "$@"
 
 # dpkg-buildpackage leaves them beside the source's directory.
