@@ -27,7 +27,7 @@ struct KnownDaemon {
 class ScrapeTargets {
  public:
   static constexpr Duration kRemembered = std::chrono::hours(24);
-  static constexpr size_t kMostRemembered = 1000;
+  static constexpr size_t kMostRemembered = 100;
 
   /// `over_tls`: pages at other than loopback addresses are. `clock` outlives it.
   ScrapeTargets(const runtime::Clock& clock, bool over_tls) : clock_(clock), over_tls_(over_tls) {}

@@ -142,6 +142,28 @@ class Packages(unittest.TestCase):
         self.assertFalse({path.name.split(".")[0] for path in (ROOT / "debian").glob("*.install")} - set(packages), "of no package")
 
 
+    def test_all_say_the_same_version(self):
+        version = re.search(r"^project\(kintsugi VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+        self.assertRegex((ROOT / "debian/changelog").read_text(), rf"^kintsugi \({re.escape(version)}\) ")
+        self.assertIn(f'__version__ = "{version}"', (ROOT / "client/python/kintsugi/__init__.py").read_text())
+        self.assertEqual(run(BINARIES / "kintsugi", "--version", check=True).stdout, f"kintsugi {version}\n")
+
+    def test_mount_finds_its_helper_by_both_names_of_the_type(self):
+        links = dict(reversed(line.split()) for line in (ROOT / "debian/kintsugi-mount.links").read_text().splitlines())
+        for name in ("mount.kintsugi", "mount.fuse.kintsugi"):
+            self.assertEqual(links[f"sbin/{name}"], "usr/bin/kintsugi-mount")
+            self.assertEqual(links[f"usr/share/man/man8/{name}.8"], "usr/share/man/man8/kintsugi-mount.8")
+
+    def test_every_package_that_runs_programs_depends_on_their_libraries(self):
+        for paragraph in (ROOT / "debian/control").read_text().split("\n\n")[1:]:
+            package = re.match(r"Package: (\S+)", paragraph)[1]
+            with self.subTest(package=package):
+                self.assertIn("${misc:Depends}", paragraph)
+                installs = ROOT / f"debian/{package}.install"
+                compiled = installs.exists() and re.search(r"^build/|libkintsugi\.so\.1", installs.read_text(), re.M)
+                self.assertEqual("${shlibs:Depends}" in paragraph, bool(compiled))
+
+
 class Machine(unittest.TestCase):
     """What sysusers.d and tmpfiles.d make of a machine that has nothing."""
 

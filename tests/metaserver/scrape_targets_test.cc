@@ -93,7 +93,7 @@ TEST_F(Page, ForgetsAServerThatWasRemovedAtOnce) {
   EXPECT_EQ(page({}), Json::array());
 }
 
-TEST_F(Page, RemembersAThousandAndForgetsTheOldestBeyond) {
+TEST_F(Page, RemembersAHundredAndForgetsTheOldestBeyond) {
   for (size_t number = 0; number <= ScrapeTargets::kMostRemembered; ++number) {
     const std::string port = std::to_string(10000 + number);
     page({manager_at("10.0.0.1:" + port, "10.0.0.2:" + port)});

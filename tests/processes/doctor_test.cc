@@ -63,7 +63,7 @@ TEST_F(Doctor, PutsWhatHelpsIntoOneFileAndNoSecret) {
   EXPECT_THAT(again.err, HasSubstr("exists"));
 }
 
-TEST_F(Doctor, NamesADaemonThatIsDeadAndACutMetaserver) {
+TEST_F(Doctor, NamesADaemonThatIsDeadAndGoesOnWithoutAMetaserver) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   kill9("chunkserver-2");
   std::string said;

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds the Debian packages, into build/packages, and has lintian look at them where it is installed. What is needed to build
+# is installed when this is root. A second run compiles only what changed. Compilers are launched by CMAKE_CXX_COMPILER_LAUNCHER
+# (ccache, say), and DEB_BUILD_OPTIONS=parallel=N says how many at a time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# Debian's Python builds the package for Debian's Python, whatever else is installed.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+if ! dpkg-checkbuilddeps 2>/tmp/kintsugi-missing.$$; then
+  if [ "$(id -u)" -ne 0 ]; then
+    cat /tmp/kintsugi-missing.$$ >&2; rm -f /tmp/kintsugi-missing.$$
+    echo "package: install them with: apt-get build-dep ./" >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null
+fi
+rm -f /tmp/kintsugi-missing.$$
+
+# Flags of whoever builds come after Debian's; dpkg-buildflags would not add its own to variables that are set.
+export DEB_CFLAGS_APPEND="${CFLAGS:-}" DEB_CXXFLAGS_APPEND="${CXXFLAGS:-}"
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS
+commit=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || true)
+export KINTSUGI_COMMIT=${KINTSUGI_COMMIT:-$commit}
+
+# What an earlier run left but for compiled objects.
+dh_clean
+rm -rf .pybuild
+dpkg-buildpackage -b -us -uc -nc "$@"
+
+# dpkg-buildpackage leaves them beside the source's directory.
+changes=../kintsugi_$(dpkg-parsechangelog -SVersion)_$(dpkg --print-architecture).changes
+mkdir -p build/packages
+rm -f build/packages/*
+for file in $(awk '/^Files:/ { listed = 1; next } /^[^ ]/ { listed = 0 } listed { print $5 }' "$changes"); do
+  mv "../$file" build/packages/
+done
+mv "$changes" build/packages/
+ls -l build/packages
+if command -v lintian >/dev/null; then
+  lintian --fail-on error,warning build/packages/*.changes
+else
+  echo "package: lintian is not installed, so nobody has looked at the packages"
+fi
