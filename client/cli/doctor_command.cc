@@ -38,14 +38,15 @@ constexpr const char* kFacts[] = {"/etc/os-release",       "/etc/debian_version"
                                   "/proc/pressure/cpu",    "/proc/pressure/io",
                                   "/proc/pressure/memory", "/proc/sys/kernel/io_uring_disabled",
                                   "/proc/sys/fs/file-nr"};
-/// What others know of this host. Where one is not installed, its answer says so.
+/// What others know of this host. Where one is not installed, its answer says so; one that hangs, as df does where a mount
+/// hangs, is ended.
 constexpr std::pair<const char*, const char*> kPrograms[] = {
-    {"host/df", "df -k -T 2>&1; echo; df -i 2>&1"},
-    {"host/disks", "lsblk -o NAME,ROTA,SIZE,TYPE,MODEL,FSTYPE,MOUNTPOINT 2>&1"},
-    {"host/addresses", "ip -brief address 2>&1; ip route 2>&1"},
-    {"host/clock", "timedatectl 2>&1"},
-    {"host/kernel", "uname -a 2>&1; dmesg --level=err,warn 2>/dev/null | tail -n 200"},
-    {"host/packages", "dpkg-query -W 'kintsugi*' 'libkintsugi*' 'python3-kintsugi' 2>/dev/null"}};
+    {"host/df", "timeout -k1 9 df -kT 2>&1; timeout -k1 9 df -i 2>&1"},
+    {"host/disks", "timeout -k1 9 lsblk -o NAME,ROTA,SIZE,TYPE,MODEL,FSTYPE,MOUNTPOINT 2>&1"},
+    {"host/addresses", "timeout -k1 9 ip -brief address 2>&1; timeout -k1 9 ip route 2>&1"},
+    {"host/clock", "timeout -k1 9 timedatectl 2>&1"},
+    {"host/kernel", "uname -a 2>&1; timeout -k1 9 dmesg --level=err,warn 2>&1 | tail -n 200"},
+    {"host/packages", "timeout -k1 9 dpkg-query -W 'kintsugi*' 'libkintsugi*' 'python3-kintsugi' 2>&1"}};
 
 struct Arguments {
   std::string directory = std::string(kHostDirectory), out;
@@ -133,9 +134,9 @@ Status add_host(const std::vector<HostDaemon>& daemons, Report& report) {
     const std::string log = daemon.settings ? daemon.settings->text("log_file") : "";
     if (log.empty()) {
       const std::string unit = name.starts_with("chunkserver-") ? "chunkserver@" + name.substr(12) : name;
-      KINTSUGI_TRY(
-          report.add("logs/" + name + ".log",
-                     output_of("journalctl --no-pager -n 1000 -u 'kintsugi-" + unit + "' 2>/dev/null")));
+      KINTSUGI_TRY(report.add(
+          "logs/" + name + ".log",
+          output_of("timeout -k1 9 journalctl --no-pager -n 1000 -u 'kintsugi-" + unit + "' 2>/dev/null")));
       continue;
     }
     KINTSUGI_TRY(report.add("logs/" + name + ".log", end_of(log)));
