@@ -37,8 +37,6 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(3);
 /// Rights to chunks carry times, and certificates do.
 constexpr double kMostClockDifference = 2;
 constexpr Duration kRenewBefore = std::chrono::hours(24 * 30);
-/// The user that the units start daemons as.
-constexpr const char* kUser = "kintsugi";
 
 /// Collects what is said of one thing.
 class About {
@@ -111,7 +109,19 @@ void check_address(const CheckedDaemon& daemon, std::string_view key, ListenAddr
   }
 }
 
-void check_disk(const std::string& disk, std::set<dev_t>& devices, About& about) {
+/// The user that runs a daemon: nobody else can read its secret. None: there is no secret yet.
+std::optional<uid_t> user_of(const DaemonSettings& settings) {
+  struct stat info{};
+  if (::stat(settings.text("secret_file").c_str(), &info) != 0) return std::nullopt;
+  return info.st_uid;
+}
+
+std::string user_name(uid_t user) {
+  const passwd* found = ::getpwuid(user);
+  return found != nullptr ? found->pw_name : std::to_string(user);
+}
+
+void check_disk(const std::string& disk, std::optional<uid_t> user, std::set<dev_t>& devices, About& about) {
   struct stat info{}, root{};
   struct statvfs room{};
   if (::stat(disk.c_str(), &info) != 0)
@@ -121,10 +131,9 @@ void check_disk(const std::string& disk, std::set<dev_t>& devices, About& about)
   if (::statvfs(disk.c_str(), &room) != 0)
     return about.bad(fmt::format("disk {}: {}", disk, std::strerror(errno)));
   if ((room.f_flag & ST_RDONLY) != 0) return about.bad(fmt::format("disk {} is mounted read-only", disk));
-  const passwd* user = ::getpwnam(kUser);
-  if (user != nullptr && ::geteuid() == 0 && info.st_uid != user->pw_uid)
-    about.bad(
-        fmt::format("disk {} belongs to another user than the daemons': chown {} {}", disk, kUser, disk));
+  if (user && ::geteuid() == 0 && info.st_uid != *user)
+    about.bad(fmt::format("disk {} belongs to another user than the daemon's secret: chown {} {}", disk,
+                          user_name(*user), disk));
   else if (::geteuid() != 0 && ::access(disk.c_str(), R_OK | W_OK | X_OK) != 0)
     about.bad(fmt::format("disk {} cannot be written by this user", disk));
   if (::stat("/", &root) == 0 && root.st_dev == info.st_dev)
@@ -249,7 +258,7 @@ void check_disks(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   About about(daemon.name, findings);
   std::set<dev_t> devices;
   for (const std::string& disk : daemon.settings.list("disks"))
-    check_disk(disk, devices, about);
+    check_disk(disk, user_of(daemon.settings), devices, about);
   const std::string data = daemon.settings.text("data_dir");
   const std::string parent = fs::path(data).parent_path();
   if (data.empty()) return;

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/processes/process_cluster.h"
 
@@ -61,6 +62,19 @@ TEST_F(Doctor, PutsWhatHelpsIntoOneFileAndNoSecret) {
   const Outcome again = doctor(out);
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("exists"));
+}
+
+TEST_F(Doctor, NamesADiskOfAnotherUserThanTheSecret) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives directories away";
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string disk = cluster_directory() + "/data/chunkserver-2";
+  ASSERT_EQ(::chown(disk.c_str(), 1, 1), 0);
+  const Outcome done = doctor(path("doctor.tar.gz"));
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.out,
+              HasSubstr("problem  chunkserver-2    disk " + disk +
+                        " belongs to another user than the daemon's secret: chown root " + disk + "\n"));
+  EXPECT_THAT(done.out, Not(HasSubstr("chunkserver-1 belongs")));
 }
 
 TEST_F(Doctor, NamesADaemonThatIsDeadAndGoesOnWithoutAMetaserver) {
