@@ -4,18 +4,19 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
-    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
+    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash token server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
     "cluster") words="start stop status init check" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
     "snapshot") words="create list delete" ;;
     "trash") words="set list restore empty" ;;
+    "token") words="create list revoke" ;;
     "server") words="list drain undrain remove" ;;
     "fault") words="set list clear" ;;
     "trace") words="attach status detach show explain export" ;;
@@ -54,6 +55,9 @@ _kintsugi() {
     "trash list") [[ $current == -* ]] && words="--json --help" ;;
     "trash restore") [[ $current == -* ]] && words="--to --json --help" ;;
     "trash empty") [[ $current == -* ]] && words="--json --help" ;;
+    "token create") [[ $current == -* ]] && words="--role --path --expires --squash --no-squash --out --json --help" ;;
+    "token list") [[ $current == -* ]] && words="--json --help" ;;
+    "token revoke") [[ $current == -* ]] && words="--json --help" ;;
     "server list") [[ $current == -* ]] && words="--json --help" ;;
     "server drain") [[ $current == -* ]] && words="--json --help" ;;
     "server undrain") [[ $current == -* ]] && words="--json --help" ;;
@@ -87,6 +91,7 @@ _kintsugi() {
     "bench degraded-read") [[ $current == -* ]] && words="--chunk --offset --length --shape --slice --runs --json --help" ;;
   esac
   case "$command $before" in
+    "token create --role") words="admin write read" ;;
     "trace export --format") words="chrome folded" ;;
     "repair run --shape") words="star staggered ppr chain weighted auto" ;;
     "bench degraded-read --shape") words="star ppr chain weighted auto local" ;;
@@ -102,7 +107,7 @@ _kintsugi_daemon() {
     "kintsugi-chunkserver") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --disks --name --rack --daemons-on-machine --buffer-memory --cache-memory --cache-keep --disk-bandwidth --link-up --link-down --link-probe --repair-bandwidth --config --help --version" ;;
     "kintsugi-repair-manager") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --repair-schedule --repair-shape --config --help --version" ;;
     "kintsugi-monitor") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --metrics-record --metrics-interval --metrics-bytes --metrics-time --config --help --version" ;;
-    "kintsugi-mount") words="--metaserver --secret-file --tls-certificate --tls-key --tls-authority --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
+    "kintsugi-mount") words="--metaserver --secret-file --token-file --tls-certificate --tls-key --tls-authority --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
   esac
   [[ $current == -* ]] && COMPREPLY=($(compgen -W "$words" -- "$current")) || COMPREPLY=()
 }
