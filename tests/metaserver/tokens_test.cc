@@ -366,6 +366,7 @@ TEST(Tokens, NobodyHasTheLeaseOfWhatIsMadeLaterOutsideOfItsPath) {
   keep.set_all(true);
   ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
   rig.restart();
+  rig.hold(made->token());
   // While the metaserver believes what sessions say that they have.
   const uint64_t next = rig.meta->state().names.inode_ids.next();
   for (uint64_t i = 0; i < 100; ++i)
