@@ -1,14 +1,29 @@
 #include "chunkserver/service/repair_service.h"
 
+#include "common/rpc/token.h"
 #include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
+namespace {
+
+/// Whoever is dialled is shown a proof of the cluster's secret, and could pass it on to another daemon, which would take it
+/// for this one. So a token has nobody dialled: it gets the sum of this server alone.
+Status check_tree_of_token(const rpc::Principal& by, rpc::Method method,
+                           google::protobuf::MessageLite& request) {
+  const bool has_children = method == rpc::Method::kPartialSum &&
+                            !static_cast<proto::PartialSumRequest&>(request).node().children().empty();
+  if (!has_children) return {};
+  return {Code::kPermissionDenied, by.text() + " may not have this server ask others for their sums"};
+}
+
+}  // namespace
 
 void RepairService::register_at(rpc::Server& server) {
   using rpc::Method;
   server.handle_stream<&RepairService::partial_sum>(Method::kPartialSum, *this);
   server.handle<&RepairService::repair_chunk>(Method::kRepairChunk, *this);
   server.handle<&RepairService::end_repair>(Method::kEndRepair, *this);
+  server.admit_tokens_by(check_tree_of_token);
 }
 
 Status RepairService::check_node(StripeId stripe, const proto::RepairNode& node) const {

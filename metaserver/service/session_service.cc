@@ -79,6 +79,8 @@ Status SessionService::take_lock(const proto::LockRequest& request, proto::LockR
   response.set_granted(others.empty());
   if (!others.empty()) {
     *response.mutable_conflict() = others.front();
+    // Whoever knows a session's id could end it, and a reader asks for locks, too.
+    if (others.front().session() != session) response.mutable_conflict()->clear_session();
     if (request.waits() && !request.whole_file() && !clients_.lock_waits.may_wait(request.lock(), others))
       return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
     return {};

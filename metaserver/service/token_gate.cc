@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "common/proto/inode.pb.h"
+#include "common/proto/repair.pb.h"
 #include "metaserver/namespace/ancestors.h"
 #include "metaserver/service/token_targets.h"
 
@@ -84,6 +84,9 @@ Status TokenGate::admit(const Principal& by, Method method, MessageLite& request
       static_cast<proto::GetInodeRequest&>(request).set_where(false);
     KINTSUGI_TRY(check_squashed(method, request));
   }
+  // Its trees would name servers for others to dial, which chunkservers take from no token (RepairService).
+  if (method == Method::kPlanRead)
+    static_cast<proto::PlanReadRequest&>(request).set_shape(proto::RepairShape::STAR);
   // It could be of any file.
   if (method == Method::kReportChunk && !by.is_unrestricted())
     return {Code::kPermissionDenied,
@@ -91,7 +94,15 @@ Status TokenGate::admit(const Principal& by, Method method, MessageLite& request
   return by.path.empty() ? Status{} : check_scope(by, method, request);
 }
 
+void TokenGate::forget_leases_of_nothing(proto::KeepSessionRequest& request) const {
+  auto& leases = *request.mutable_lease();
+  const auto is_nothing = [this](uint64_t inode) { return !store_.get(keys::inode(InodeId{inode})); };
+  leases.erase(std::remove_if(leases.begin(), leases.end(), is_nothing), leases.end());
+}
+
 Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& request) const {
+  if (method == Method::kKeepSession)
+    forget_leases_of_nothing(static_cast<proto::KeepSessionRequest&>(request));
   const std::optional<Targets> targets = targets_of(method, request);
   if (!targets)
     return {Code::kPermissionDenied, fmt::format("{} is not for one path, and {} is for {} only",
@@ -146,15 +157,10 @@ bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& re
 bool TokenGate::is_inside(const Scope& scope, InodeId id) const {
   if (!scope.inode()) return false;
   if (SnapshotInode::is(id)) {
-    // All that is in a snapshot was below its directory, which nothing leaves but by removal.
     const SnapshotInode in = SnapshotInode::of(id);
-    if (in.slot == 0) {
-      id = in.id;
-    } else {
-      const auto snapshot = snapshots_.in_slot(in.slot);
-      if (!snapshot) return false;
-      id = snapshot->directory;
-    }
+    const auto snapshot = snapshots_.in_slot(in.slot);
+    if (in.slot != 0 && !(snapshot && is_below(snapshot->directory, id))) return false;
+    id = in.slot == 0 ? in.id : snapshot->directory;
   }
   const Reader reader(store_);
   const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
@@ -163,6 +169,16 @@ bool TokenGate::is_inside(const Scope& scope, InodeId id) const {
   // It need not be the directory above it that is noted.
   if (inode->linked() && !is_directory(*inode)) return false;
   return walk_up_to(reader, id, scope.inode()) == WalkEnd::kStopped;
+}
+
+bool TokenGate::is_below(InodeId directory, InodeId in_snapshot) const {
+  // The place may be of any inode that was there by then: snapshots share what has not changed since, wherever it lies.
+  const Result<Place> place = places_.of(in_snapshot);
+  if (!place) return false;
+  const Reader reader(place->view());
+  const auto inode = reader.get_message<proto::StoredInode>(keys::inode(place->id()));
+  if (!inode || (inode->linked() && !is_directory(*inode))) return false;
+  return walk_up_to(reader, place->id(), directory) == WalkEnd::kStopped;
 }
 
 Status TokenGate::check_squashed(Method method, const MessageLite& request) const {

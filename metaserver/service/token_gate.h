@@ -11,6 +11,7 @@
 
 #include <google/protobuf/message_lite.h>
 
+#include "common/proto/inode.pb.h"
 #include "common/rpc/method.h"
 #include "common/rpc/token.h"
 #include "metaserver/namespace/places.h"
@@ -30,11 +31,15 @@ class TokenGate {
  private:
   struct Scope;
 
+  /// Ids can be guessed before there is an inode, which may be outside then. Its lease comes with its name.
+  void forget_leases_of_nothing(proto::KeepSessionRequest& request) const;
   Status check_scope(const rpc::Principal& by, rpc::Method method,
                      google::protobuf::MessageLite& request) const;
   /// A mount looks the names of its token's path up from the root on, and sees nothing else there.
   bool is_on_the_way(const Scope& scope, rpc::Method method, google::protobuf::MessageLite& request) const;
   bool is_inside(const Scope& scope, InodeId inode) const;
+  /// An inode of a snapshot of that directory is one that the snapshot has.
+  bool is_below(InodeId directory, InodeId in_snapshot) const;
   Status check_squashed(rpc::Method method, const google::protobuf::MessageLite& request) const;
   /// Ok when anybody but root may do that with the inode, as far as its mode says. kAccessDenied.
   Status check_others(uint64_t inode, uint32_t wanted) const;

@@ -11,7 +11,8 @@ constexpr sight::Site kTokenCreate{"metaserver.create_token"};
 constexpr sight::Site kTokenList{"metaserver.list_tokens", {}, {"tokens"}};
 constexpr sight::Site kTokenRevoke{"metaserver.revoke_token"};
 constexpr sight::Site kTokensRevoked{"metaserver.revoked_tokens"};
-constexpr uint32_t kListedAtOnce = 1000;
+/// With the longest paths they fit one answer.
+constexpr uint32_t kListedAtOnce = 500;
 
 bool has_expired(const proto::TokenClaims& claims, int64_t now_ns, Duration since = {}) {
   return claims.expires_ns() != 0 && claims.expires_ns() <= now_ns - since.count();
@@ -81,7 +82,13 @@ asio::awaitable<Status> TokenService::create(Context context, const proto::Creat
   Transaction transaction(store_.kv);
   proto::StoredToken token;
   proto::TokenClaims& claims = *token.mutable_claims();
-  claims = request.claims();
+  // Not as a whole: fields that are not known here would be signed and kept, too.
+  claims.set_name(request.claims().name());
+  claims.set_role(request.claims().role());
+  claims.set_path(request.claims().path());
+  claims.set_squash(request.claims().squash());
+  claims.set_squash_uid(request.claims().squash_uid());
+  claims.set_squash_gid(request.claims().squash_gid());
   Status made = rpc::check_claims(claims);
   if (made.ok() && request.lifetime_seconds() > kMaxTokenSeconds)
     made = {Code::kInvalidArgument, "a token lives for 100 years at most"};

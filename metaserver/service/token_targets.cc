@@ -39,8 +39,21 @@ Targets targets(const proto::KeepSessionRequest& request) {
   return all;
 }
 
+/// The lease that each change needs says nothing of where the inode lies: the session may have had it before there was one.
+Targets targets(const proto::WriteNamesRequest& request) {
+  Targets all;
+  for (const proto::NameChange& change : request.changes()) {
+    all.inodes.push_back(change.inode());
+    if (change.has_make()) all.inodes.push_back(change.make().parent());
+    if (change.has_attributes()) all.inodes.push_back(change.attributes().inode());
+    if (change.has_unlink()) all.inodes.push_back(change.unlink().parent());
+  }
+  return all;
+}
+
 Targets targets(const proto::WriteExtentsRequest& request) {
-  Targets all{.inodes = {request.inode()}};
+  Targets all = targets(request.names());
+  all.inodes.push_back(request.inode());
   for (const proto::FileExtents& more : request.more())
     all.inodes.push_back(more.inode());
   return all;
@@ -96,6 +109,7 @@ std::optional<Targets> targets_of_inode(Method method, const MessageLite& reques
     case Method::kGetXattr: return inode_of<proto::GetXattrRequest>(request);
     case Method::kSetXattr: return inode_of<proto::SetXattrRequest>(request);
     case Method::kListXattrs: return inode_of<proto::ListXattrsRequest>(request);
+    case Method::kWriteNames: return targets(request_as<proto::WriteNamesRequest>(request));
     case Method::kWriteExtents: return targets(request_as<proto::WriteExtentsRequest>(request));
     case Method::kCopyExtents:
       return Targets{.inodes = {request_as<proto::CopyExtentsRequest>(request).from(),
@@ -124,8 +138,6 @@ std::optional<Targets> targets_of(Method method, const MessageLite& request) {
     case Method::kFinishRead:
     case Method::kReplaceChunk:
     case Method::kSealStripe: return Targets{};
-    // Only under leases, of directories and files that were inside when the session got them.
-    case Method::kWriteNames: return Targets{};
     default: break;
   }
   std::optional<Targets> found = targets_of_path(method, request);

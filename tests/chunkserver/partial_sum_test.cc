@@ -1,4 +1,6 @@
 // The PartialSum RPC as a caller sees it, and as a child that misbehaves may answer it.
+#include "common/proto/token.pb.h"
+#include "common/rpc/token.h"
 #include "partial_sum/sum_matrix.h"
 #include "tests/chunkserver/stripe_rig.h"
 #include "tests/expect_ok.h"
@@ -11,9 +13,10 @@ struct Sums {
   proto::PartialSumDone done;
 };
 
-asio::awaitable<Result<Sums>> ask(ClusterRig& rig, runtime::Endpoint to, proto::PartialSumRequest request) {
+asio::awaitable<Result<Sums>> ask_by(rpc::Client& client, runtime::Endpoint to,
+                                     proto::PartialSumRequest request) {
   const uint32_t count = static_cast<uint32_t>(request.node().coefficients().size());
-  auto stream = co_await rig.client.open_stream(Context{}, to, rpc::Method::kPartialSum, request);
+  auto stream = co_await client.open_stream(Context{}, to, rpc::Method::kPartialSum, request);
   if (!stream) co_return stream.error();
   Sums result;
   result.sums.resize(count);
@@ -38,8 +41,12 @@ asio::awaitable<Result<Sums>> ask(ClusterRig& rig, runtime::Endpoint to, proto::
   }
   proto::Empty end;
   KINTSUGI_CO_TRY(co_await (*stream)->send_end(end));
-  rig.client.finish(to, std::move(*stream));
+  client.finish(to, std::move(*stream));
   co_return result;
+}
+
+asio::awaitable<Result<Sums>> ask(ClusterRig& rig, runtime::Endpoint to, proto::PartialSumRequest request) {
+  return ask_by(rig.client, std::move(to), std::move(request));
 }
 
 proto::PartialSumRequest request_for(StripeRig& rig, std::vector<uint32_t> lost,
@@ -207,6 +214,25 @@ TEST(PartialSum, NeedsACapabilityForTheHelpersChunk) {
   request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
   request.mutable_node()->set_capability(rig.capability(rig.chunk(1), rpc::kOpRead));
   EXPECT_TRUE(rig.simulation.run(ask(rig, rig.endpoint(1), request)));
+}
+
+TEST(PartialSum, IsThatOfOneServerForATokenWhoseHolderHasNobodyDialled) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  proto::TokenClaims claims;
+  claims.set_id(1);
+  claims.set_name("reader");
+  claims.set_role(proto::TokenClaims::READ);
+  claims.set_issued_ns(rig.client_runtime.clock.wall_now().time_since_epoch().count());
+  rpc::Client reader(rig.client_runtime, rpc::token_key(rig.secret, claims.SerializeAsString()));
+  rig.servers[1].server->server().refuse_tokens({});
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  const auto of_tree = rig.simulation.run(ask_by(reader, rig.endpoint(1), request));
+  ASSERT_FALSE(of_tree);
+  EXPECT_EQ(of_tree.error().code(), Code::kPermissionDenied);
+  request.mutable_node()->clear_children();
+  const auto of_one = rig.simulation.run(ask_by(reader, rig.endpoint(1), request));
+  EXPECT_TRUE(of_one) << of_one.error();
+  rig.simulation.run(reader.stop());
 }
 
 /// A child that answers PartialSum with a script.

@@ -138,6 +138,11 @@ class TokenRig : public MetaServerRig {
     EXPECT_TRUE(found) << path;
     return found ? found->attributes().inode() : 0;
   }
+  bool rm_as_operator(const std::string& path) {
+    auto request = at<proto::RemoveRequest>(path);
+    request.set_recursive(true);
+    return call<proto::Empty>(Method::kRemove, request).has_value();
+  }
   void change(const std::string& path, uint32_t mode, uint32_t uid = 0) {
     proto::SetAttributesRequest request;
     request.set_inode(inode_of(path));
@@ -329,6 +334,49 @@ TEST(Tokens, OneWithAPathSeesNothingElseByInode) {
   EXPECT_EQ(rig.list_by(p), Code::kAccessDenied);
 }
 
+TEST(Tokens, NamesAreGivenBelowItsPathOnlyWhateverLeaseThereIs) {
+  TokenRig rig;
+  rig.make_tree();
+  rig.hold_new(TokenClaims::WRITE, "/p");
+  const uint64_t in = rig.inode_of("/p/in"), out = rig.inode_of("/q/out");
+  std::vector<proto::WriteNamesRequest> requests(3);
+  requests[0].add_changes()->mutable_attributes()->set_inode(out);
+  requests[1].add_changes()->mutable_make()->set_parent(out);
+  requests[2].add_changes()->mutable_unlink()->set_parent(out);
+  for (proto::WriteNamesRequest& names : requests) {
+    EXPECT_EQ(rig.code<proto::WriteNamesResponse>(Method::kWriteNames, names), Code::kAccessDenied);
+    proto::WriteExtentsRequest write;
+    write.set_inode(rig.inode_of("/p/file"));
+    *write.mutable_names() = names;
+    EXPECT_EQ(rig.code<proto::WriteExtentsResponse>(Method::kWriteExtents, write), Code::kAccessDenied);
+  }
+  proto::WriteNamesRequest names;
+  names.add_changes()->mutable_unlink()->set_parent(in);
+  EXPECT_NE(rig.code<proto::WriteNamesResponse>(Method::kWriteNames, names), Code::kAccessDenied);
+}
+
+TEST(Tokens, NobodyHasTheLeaseOfWhatIsMadeLaterOutsideOfItsPath) {
+  TokenRig rig;
+  rig.make_tree();
+  const auto made = rig.create("holder", TokenClaims::WRITE, "/p");
+  ASSERT_TRUE(made);
+  rig.hold(made->token());
+  proto::KeepSessionRequest keep;
+  keep.set_session(kOther);
+  keep.set_all(true);
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  rig.restart();
+  rig.hold(made->token());
+  // While the metaserver believes what sessions say that they have.
+  const uint64_t next = rig.meta->state().names.inode_ids.next();
+  for (uint64_t i = 0; i < 100; ++i)
+    keep.add_lease(next + i);
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  KINTSUGI_EXPECT_OK(rig.make_directory("/q/new"));
+  EXPECT_TRUE(rig.call<proto::StatResponse>(Method::kStat, rig.at<proto::StatRequest>("/q/new")))
+      << "nobody is asked to write it out";
+}
+
 TEST(Tokens, SnapshotsOfItsPathAreInsideAndOthersAreNot) {
   TokenRig rig;
   rig.make_tree();
@@ -339,9 +387,17 @@ TEST(Tokens, SnapshotsOfItsPathAreInsideAndOthersAreNot) {
     ASSERT_TRUE(rig.call<proto::Empty>(Method::kCreateSnapshot, request));
   }
   const uint64_t in = rig.inode_of("/p/.snapshots/s/file"), out = rig.inode_of("/q/.snapshots/s/file");
+  const uint64_t deep = rig.inode_of("/p/.snapshots/s/in/deep"), inner = rig.inode_of("/p/.snapshots/s/in");
+  const uint32_t slot = SnapshotInode::of(InodeId{in}).slot;
+  const uint64_t elsewhere = SnapshotInode{slot, InodeId{rig.inode_of("/q/file")}}.shown().value;
+  ASSERT_TRUE(rig.rm_as_operator("/p/in"));
   rig.hold_new(TokenClaims::READ, "/p");
   EXPECT_EQ(rig.open_at("/p/.snapshots/s/file"), Code::kOk);
   EXPECT_EQ(rig.open_by(in), Code::kOk);
+  EXPECT_EQ(rig.open_by(deep), Code::kOk) << "removed since";
+  EXPECT_EQ(rig.list_by(inner), Code::kOk);
+  EXPECT_EQ(rig.open_by(elsewhere), Code::kAccessDenied) << "its slot, and an inode that is not in it";
+  EXPECT_EQ(rig.list_by(SnapshotInode{slot, InodeId{kRoot}}.shown().value), Code::kAccessDenied);
   EXPECT_EQ(rig.open_at("/q/.snapshots/s/file"), Code::kAccessDenied);
   EXPECT_EQ(rig.open_by(out), Code::kAccessDenied);
   EXPECT_EQ(rig.list_by(SnapshotInode{0, InodeId{rig.inode_of("/q")}}.shown().value), Code::kAccessDenied);
