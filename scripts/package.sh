@@ -7,16 +7,17 @@ cd "$(dirname "$0")/.."
 # Debian's Python builds the package for Debian's Python, whatever else is installed.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
-if ! dpkg-checkbuilddeps 2>/tmp/kintsugi-missing.$$; then
+missing=$(mktemp)
+trap 'rm -f "$missing"' EXIT
+if ! dpkg-checkbuilddeps 2>"$missing"; then
   if [ "$(id -u)" -ne 0 ]; then
-    cat /tmp/kintsugi-missing.$$ >&2; rm -f /tmp/kintsugi-missing.$$
+    cat "$missing" >&2
     echo "package: install them with: apt-get build-dep ./" >&2
     exit 1
   fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get build-dep -y -qq --no-install-recommends ./ >/dev/null
 fi
-rm -f /tmp/kintsugi-missing.$$
 
 # Flags of whoever builds come after Debian's; dpkg-buildflags would not add its own to variables that are set.
 export DEB_CFLAGS_APPEND="${CFLAGS:-}" DEB_CXXFLAGS_APPEND="${CXXFLAGS:-}"

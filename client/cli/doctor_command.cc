@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/cli/archive.h"
@@ -75,23 +78,27 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-/// The last lines of a file, whole ones; empty: it cannot be read.
+/// The last lines of a file, whole ones; empty: it cannot be read. A link could lead to what is not the daemon's, and what is no
+/// regular file could keep its reader for ever.
 std::string end_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "";
-  const std::streamoff size = file.tellg(),
-                       begin = std::max<std::streamoff>(0, size - std::streamoff{kMostOfLog});
-  file.seekg(begin);
-  std::string text(static_cast<size_t>(size - begin), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (begin > 0) text.erase(0, text.find('\n') + 1);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return "";
+  std::string text;
+  struct stat info{};
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    const off_t begin = std::max<off_t>(0, info.st_size - off_t{kMostOfLog});
+    text.resize(static_cast<size_t>(info.st_size - begin));
+    const ssize_t got = ::pread(fd, text.data(), text.size(), begin);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, got)));
+    if (begin > 0) text.erase(0, text.find('\n') + 1);
+  }
+  ::close(fd);
   return text;
 }
 
 /// A name of a daemon as a name of a file.
 std::string file_name(std::string_view text) {
-  std::string name(text.substr(0, kMostName));
+  std::string name(text.substr(0, kMostName - 1));
   const std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@#";
   for (char& c : name)
     if (allowed.find(c) == std::string_view::npos) c = '_';
@@ -106,7 +113,9 @@ void learn_secrets(const std::vector<HostDaemon>& daemons, Redaction& redaction)
     if (daemon.settings)
       for (const char* key : {"secret_file", "tls.key"})
         files.push_back(daemon.settings->text(key));
+  if (const char* file = std::getenv(kTokenVariable)) files.emplace_back(file);
   for (const std::string& file : files) {
+    if (std::error_code none; !std::filesystem::is_regular_file(file, none)) continue;
     const auto text = read_file(file);
     if (!text) continue;
     // Each line by itself: what quotes a key quotes a line of it.

@@ -21,9 +21,16 @@ void Admission::ended(Method method, const google::protobuf::MessageLite& reques
   const std::string who = by_.is_token() ? fmt::format("token {} ({:016x})", by_.name, by_.id) : "the secret";
   const std::optional<std::string> detail = audit_detail(method, request);
   if (!detail) return;
-  log::audit(fmt::format("{} from {}: {}{}{}: {}", who, peer_, method_name(method),
+  size_t left_out = 0;
+  if (by_.is_token() && outcome.code() == Code::kPermissionDenied) {
+    const auto allowed = core_.refusals.allow(core_.runtime.clock.now());
+    if (!allowed) return;
+    left_out = *allowed;
+  }
+  log::audit(fmt::format("{} from {}: {}{}{}: {}{}", who, peer_, method_name(method),
                          detail->empty() ? "" : " ", *detail,
-                         outcome.ok() ? "done" : "refused or failed: " + outcome.message()));
+                         outcome.ok() ? "done" : "refused or failed: " + outcome.message(),
+                         left_out == 0 ? "" : fmt::format(" ({} more refusals were not told)", left_out)));
 }
 
 }  // namespace kintsugi::rpc

@@ -13,18 +13,19 @@ namespace kintsugi::rpc {
 class Admission {
  public:
   /// `core` outlives it.
-  Admission(const ServerCore& core, Principal by, std::string peer)
+  Admission(ServerCore& core, Principal by, std::string peer)
       : core_(core), by_(std::move(by)), peer_(std::move(peer)) {}
 
   /// The one place where requests are refused for lack of rights: kPermissionDenied, kUnavailable (RefusedTokens), or
   /// what the daemon says (Server::admit_tokens_by). Replaces the user 0 when the token says so. `caller` is that of the
   /// method's handler.
   Status admit(CallerOf caller, Method method, google::protobuf::MessageLite& request) const;
-  /// To be called with the outcome of each request, also of one that was not admitted.
+  /// To be called with the outcome of each request, also of one that was not admitted. Of what tokens are refused only some
+  /// is told in a minute, and how much was not.
   void ended(Method method, const google::protobuf::MessageLite& request, const Status& outcome) const;
 
  private:
-  const ServerCore& core_;
+  ServerCore& core_;
   const Principal by_;
   const std::string peer_;
 };

@@ -28,6 +28,9 @@ struct ServerCore {
   std::shared_ptr<ConnectionRegistry> connections = std::make_shared<ConnectionRegistry>();
   Strangers strangers;
   RateLimit complaints{10, std::chrono::minutes(1)};
+  /// Lines of the audit log about what tokens were refused. Their holders could fill it until what administrators did is rotated
+  /// away.
+  RateLimit refusals{60, std::chrono::minutes(1)};
   runtime::TaskGroup group;
   /// Called when a connection has ended; may be empty.
   std::function<void(uint64_t connection)> connection_ended;

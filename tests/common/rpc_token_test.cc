@@ -320,6 +320,10 @@ TEST(RpcToken, AdministrationIsToldInOneLineAlsoWhenItIsRefused) {
         (co_await reader.call(Context{}, server.local_endpoint(), Method::kRevokeToken, request, response))
             .code(),
         Code::kPermissionDenied);
+    for (int i = 0; i < 300; ++i)
+      (void)co_await reader.call(Context{}, server.local_endpoint(), Method::kRevokeToken, request, response);
+    CO_ASSERT_OK(co_await rig.client.call(Context{}, server.local_endpoint(), Method::kRevokeToken, request,
+                                          response));
     proto::TraceRequest status;
     proto::TraceResponse traced;
     CO_ASSERT_OK(
@@ -327,9 +331,11 @@ TEST(RpcToken, AdministrationIsToldInOneLineAlsoWhenItIsRefused) {
     co_await reader.stop();
     co_await server.stop();
   });
-  EXPECT_EQ(log.count("audit: the secret from 127.0.0.1"), 1u);
-  EXPECT_EQ(log.count("audit: token backup (000000000000feed) from 127.0.0.1"), 1u);
-  EXPECT_EQ(log.count("audit: "), 2u) << "to look at the state of a trace is no administration";
+  EXPECT_EQ(log.count("audit: the secret from 127.0.0.1"), 2u);
+  const size_t refused = log.count("audit: token backup (000000000000feed) from 127.0.0.1");
+  EXPECT_GE(refused, 1u);
+  EXPECT_LE(refused, 120u) << "whoever is refused does not fill the file";
+  EXPECT_EQ(log.count("audit: "), 2 + refused) << "to look at the state of a trace is no administration";
   for (const std::string& line : log.lines())
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }

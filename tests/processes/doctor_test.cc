@@ -11,6 +11,7 @@
 namespace kintsugi::processes {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -35,9 +36,18 @@ TEST_F(Doctor, PutsWhatHelpsIntoOneFileAndNoSecret) {
   std::ofstream(cluster_directory() + "/log/metaserver.log", std::ios::app)
       << "somebody wrote the secret " << secret << " here\n"
       << key << "the last line\n";
+  // The user of the daemons must not have root send away what is root's, nor keep it waiting.
+  const std::string others = path("of-somebody-else");
+  std::ofstream(others) << "not for them\n";
+  const std::string logs = cluster_directory() + "/log/";
+  for (const char* log : {"chunkserver-1.log", "chunkserver-1.activity.log"})
+    fs::rename(logs + log, logs + log + ".moved");
+  fs::create_symlink(others, logs + "chunkserver-1.log");
+  ASSERT_EQ(::mkfifo((logs + "chunkserver-1.activity.log").c_str(), 0600), 0);
   const Outcome done = doctor(out);
   EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
   EXPECT_THAT(done.out, HasSubstr(out + " has what helps"));
+  EXPECT_EQ(contents(out).find("not for them"), std::string::npos);
   struct stat info{};
   ASSERT_EQ(::stat(out.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
