@@ -149,6 +149,23 @@ TEST(Locks, OfOneOwnerThatTouchAreOne) {
   EXPECT_EQ(in_the_way(), (std::pair<uint64_t, uint64_t>{46, 50}));
 }
 
+// Whoever knows a session's id can end it.
+TEST(Locks, TellTheSessionOfTheirHolderToItselfAlone) {
+  LockRig rig;
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 10, 19)));
+  const auto told = [&](uint64_t session) {
+    proto::LockRequest wanted = rig.request(session, 0, 100);
+    wanted.mutable_lock()->set_owner(77);
+    wanted.set_test_only(true);
+    const auto answer = rig.call<proto::LockResponse>(rpc::Method::kLock, wanted);
+    KINTSUGI_ASSERT(answer && !answer->granted());
+    return answer->conflict();
+  };
+  EXPECT_EQ(told(kSecond).session(), 0u);
+  EXPECT_EQ(told(kSecond).begin(), 10u);
+  EXPECT_EQ(told(kFirst).session(), kFirst);
+}
+
 TEST(Locks, SurviveARestartBecauseTheirOwnersTellThem) {
   LockRig rig;
   const proto::LockRequest first = rig.request(kFirst, 0, 9), second = rig.request(kSecond, 5, 20);
