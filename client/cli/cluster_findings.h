@@ -1,4 +1,4 @@
-/// What is wrong with a cluster, by what its daemons and its metaserver say.
+/// Finds what is wrong with a cluster, from what its daemons and its metaserver say.
 #pragma once
 
 #include <vector>

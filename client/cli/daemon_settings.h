@@ -23,7 +23,7 @@ class DaemonSettings {
   std::string text(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;
   std::optional<runtime::Endpoint> address(std::string_view key) const;
-  /// What the daemon prints with --check: every setting, with its default where the file has none.
+  /// Returns what the daemon prints with --check: every setting, with its default where the file has none.
   const std::string& effective() const { return effective_; }
 
  private:

@@ -31,7 +31,7 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(3);
 /// So much of the end of a log, or of another text, goes into the file.
 constexpr size_t kMostOfLog = 256 << 10, kMostOfText = 4 << 20;
 constexpr size_t kMostName = 60;
-/// What the kernel and the system say of this host.
+/// These files say what kernel and system this host has.
 constexpr const char* kFacts[] = {"/etc/os-release",       "/etc/debian_version",
                                   "/proc/version",         "/proc/uptime",
                                   "/proc/loadavg",         "/proc/meminfo",
@@ -105,7 +105,7 @@ std::string file_name(std::string_view text) {
   return name.starts_with('.') ? "_" + name : name;
 }
 
-/// What is secret on this host is taken out wherever it stands.
+/// Has the redaction take out the secrets and keys of this host, wherever they stand.
 void learn_secrets(const std::vector<HostDaemon>& daemons, Redaction& redaction) {
   std::vector<std::string> files;
   if (const char* file = std::getenv(kSecretVariable)) files.emplace_back(file);

@@ -24,7 +24,7 @@ struct CredentialFiles {
   std::string secret;
   std::string token{};  ///< empty: there is none, and the secret is used
 
-  /// As the environment names them.
+  /// Returns the files that the environment names.
   static CredentialFiles of_environment();
 };
 

@@ -44,7 +44,7 @@ std::vector<cause::FlowsOfOneKind> requests_of(const Separated& separated) {
   return kinds;
 }
 
-/// What was recorded at one time: the questions about each method are answered from one walk over it.
+/// Holds what was recorded at one time. One walk over it answers the questions about all methods.
 struct Requests {
   Requests(const Separated& separated, CallPaths& paths)
       : kinds(requests_of(separated)),

@@ -1,4 +1,4 @@
-/// What a daemon was built from: who compares daemons during an upgrade wants to know which of them runs what.
+/// Tells what a daemon was built from: who compares daemons during an upgrade wants to know which of them runs what.
 #pragma once
 
 #include "common/metrics/metrics.h"

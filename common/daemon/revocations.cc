@@ -25,7 +25,7 @@ asio::awaitable<void> Revocations::follow() {
     const Context limited = Context{}.with_deadline(runtime_.clock.now() + kCallLimit);
     const Status asked =
         co_await client_.call(limited, metaserver_, rpc::Method::kRevokedTokens, request, response);
-    // What fails here fails in the daemon's other calls to the metaserver, too, which tell of it.
+    // A failure is not logged: the daemon's other calls to the metaserver fail, too, and log it.
     if (!asked.ok() || response.version() == version_) continue;
     version_ = response.version();
     server_.refuse_tokens({response.ids().begin(), response.ids().end()});
