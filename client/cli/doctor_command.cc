@@ -22,6 +22,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "common/proto/verdicts.h"
+#include "common/rpc/token.h"
 #include "common/runtime/production/activity_file.h"
 
 namespace kintsugi::cli {
@@ -111,7 +112,7 @@ void learn_secrets(const std::vector<HostDaemon>& daemons, Redaction& redaction)
   if (const char* file = std::getenv(kSecretVariable)) files.emplace_back(file);
   for (const HostDaemon& daemon : daemons)
     if (daemon.settings)
-      for (const char* key : {"secret_file", "tls.key"})
+      for (const char* key : {"secret_file", "token_file", "tls.key"})
         files.push_back(daemon.settings->text(key));
   if (const char* file = std::getenv(kTokenVariable)) files.emplace_back(file);
   for (const std::string& file : files) {
@@ -157,23 +158,25 @@ Status add_host(const std::vector<HostDaemon>& daemons, Report& report) {
 /// How the cluster is reached: as the environment says, or else as a daemon of this host does.
 struct Way {
   runtime::Endpoint metaserver, pages;
-  std::string secret_file;
+  CredentialFiles credential;
   runtime::TlsFiles tls;
 };
 
 std::optional<Way> way_to_cluster(const std::vector<HostDaemon>& daemons) {
   std::optional<Way> way;
-  const char *metaserver = std::getenv(kMetaVariable), *secret = std::getenv(kSecretVariable);
-  if (metaserver != nullptr && secret != nullptr)
+  const char* metaserver = std::getenv(kMetaVariable);
+  const CredentialFiles given = CredentialFiles::of_environment();
+  if (metaserver != nullptr && (!given.secret.empty() || !given.token.empty()))
     if (const auto at = runtime::Endpoint::parse(metaserver))
-      way = Way{*at, {}, secret, runtime::tls_files_of_environment()};
+      way = Way{*at, {}, given, runtime::tls_files_of_environment()};
   for (const HostDaemon& daemon : daemons) {
     if (!daemon.settings) continue;
     const DaemonSettings& settings = *daemon.settings;
     const bool is_metaserver = daemon.name == "metaserver";
     const auto at = settings.address(is_metaserver ? "listen" : "metaserver");
     if (!at) continue;
-    if (!way) way = Way{*at, {}, settings.text("secret_file"), tls_files(settings)};
+    if (!way)
+      way = Way{*at, {}, {settings.text("secret_file"), settings.text("token_file")}, tls_files(settings)};
     const auto pages = settings.address("http_listen");
     if (is_metaserver && pages && at->to_string() == way->metaserver.to_string()) way->pages = *pages;
   }
@@ -237,18 +240,19 @@ Status add_answers(client::BlockingClient& client, Report& report) {
 
 Status add_cluster(const std::vector<HostDaemon>& daemons, Report& report) {
   const auto way = way_to_cluster(daemons);
-  const auto secret = rpc::Secret::load(way ? way->secret_file : "");
+  const auto proof = way ? rpc::load_credential(way->credential.token, way->credential.secret)
+                         : Result<rpc::Secret>(Status{Code::kNotFound, ""});
   auto tls = runtime::tls_policy(way ? way->tls : runtime::TlsFiles{}, false);
-  if (!way || !secret || !tls) {
+  if (!way || !proof || !tls) {
     report.findings.push_back({Verdict::kWarning, "the cluster",
                                !way ? fmt::format("nothing says where it is: set {}", kMetaVariable)
-                                    : (!secret ? secret.error() : tls.error()).message()});
+                                    : (!proof ? proof.error() : tls.error()).message()});
     return {};
   }
   client::Options options;
   options.metaserver = way->metaserver;
   options.retry_limit = kAnswerLimit;
-  client::BlockingClient client(std::move(options), *secret, std::move(*tls));
+  client::BlockingClient client(std::move(options), *proof, std::move(*tls));
   KINTSUGI_TRY(add_answers(client, report));
   const std::vector<DaemonPages> pages = pages_of_all(client.runtime(), *way, daemons, report);
   judge_daemons(pages, report.findings);

@@ -21,7 +21,7 @@
 #include "client/lib/blocking_client.h"
 #include "common/base/human_bytes.h"
 #include "common/http/kept_connection.h"
-#include "common/rpc/secret.h"
+#include "common/rpc/token.h"
 #include "common/runtime/tls/tls_network.h"
 
 namespace kintsugi::cli {
@@ -173,6 +173,10 @@ runtime::TlsFiles tls_files(const DaemonSettings& settings) {
   return {settings.text("tls.certificate"), settings.text("tls.key"), settings.text("tls.authority")};
 }
 
+Result<rpc::Secret> credential(const DaemonSettings& settings) {
+  return rpc::load_credential(settings.text("token_file"), settings.text("secret_file"));
+}
+
 void check_machine(std::vector<Finding>& findings) {
   About about("this host", findings);
   utsname system{};
@@ -227,8 +231,14 @@ void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
 
 void check_keys(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   About about(daemon.name, findings);
-  const auto secret = rpc::Secret::load(daemon.settings.text("secret_file"));
-  if (!secret) about.bad(secret.error().message());
+  const auto proof = credential(daemon.settings);
+  if (!proof && proof.error().code() == Code::kNotFound && !daemon.settings.text("token_file").empty())
+    about.bad(fmt::format(
+        "{}: make one on the metaserver's host, kintsugi token create NAME --role write --out FILE, and copy "
+        "it here",
+        proof.error().message()));
+  else if (!proof)
+    about.bad(proof.error().message());
   const runtime::TlsFiles files = tls_files(daemon.settings);
   const auto listen = daemon.settings.address("listen");
   const bool inside = !listen || runtime::is_loopback(listen->host);
@@ -278,13 +288,13 @@ void check_disks(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
 void check_metaserver(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   About about(daemon.name, findings);
   const auto at = daemon.settings.address("metaserver");
-  const auto secret = rpc::Secret::load(daemon.settings.text("secret_file"));
+  const auto proof = credential(daemon.settings);
   auto tls = runtime::tls_policy(tls_files(daemon.settings), false);
-  if (!at || !secret || !tls) return;  // that was said already
+  if (!at || !proof || !tls) return;  // that was said already
   client::Options options;
   options.metaserver = *at;
   options.retry_limit = kAnswerLimit;
-  client::BlockingClient client(std::move(options), *secret, std::move(*tls));
+  client::BlockingClient client(std::move(options), *proof, std::move(*tls));
   const auto servers = client.run(client.async().list_servers());
   if (!servers && servers.error().code() == Code::kPermissionDenied)
     return about.bad("the metaserver refuses this host: " + servers.error().message());

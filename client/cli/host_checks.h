@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli/daemon_settings.h"
+#include "common/rpc/secret.h"
 #include "common/runtime/tls/tls_network.h"
 
 namespace kintsugi::cli {
@@ -28,6 +29,9 @@ struct CheckedDaemon {
 /// The certificate of a daemon, and what belongs to it.
 runtime::TlsFiles tls_files(const DaemonSettings& settings);
 
+/// What it proves itself to others with: the token of a mount whose settings name one, else the cluster's secret.
+Result<rpc::Secret> credential(const DaemonSettings& settings);
+
 /// Kernel, memory, limits, and whether somebody keeps the clock right.
 void check_machine(std::vector<Finding>& findings);
 /// Who of this host listens where, by its settings.
@@ -37,7 +41,7 @@ using ListenAddresses = std::map<std::string, std::string>;
 void check_addresses(const CheckedDaemon& daemon, ListenAddresses& taken, std::vector<Finding>& findings);
 /// Names of others resolve.
 void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings);
-/// Secret and certificate, which is for the addresses that the daemon has.
+/// Secret or token, and certificate, which is for the addresses that the daemon has.
 void check_keys(const CheckedDaemon& daemon, std::vector<Finding>& findings);
 /// Directories for chunks or metadata.
 void check_disks(const CheckedDaemon& daemon, std::vector<Finding>& findings);

@@ -19,8 +19,8 @@ std::string program_of(std::string_view daemon) {
 
 /// How a daemon reaches the metaserver: two that do it in one way get one answer.
 std::string way_to_metaserver(const DaemonSettings& settings) {
-  return settings.text("metaserver") + " " + settings.text("secret_file") + " " +
-         settings.text("tls.certificate");
+  return fmt::format("{} {} {} {}", settings.text("metaserver"), settings.text("secret_file"),
+                     settings.text("token_file"), settings.text("tls.certificate"));
 }
 
 }  // namespace
@@ -38,6 +38,9 @@ Result<std::vector<HostDaemon>> daemons_of_host(const std::string& directory) {
     daemons.push_back({name, program, DaemonSettings::ask(program, entry.path())});
   }
   if (error) return status_from_errno(error.value(), directory);
+  const std::string mount = program_of("mount"), settings = directory + "/mount.toml";
+  if (daemons.empty() && fs::exists(settings, error) && fs::exists(mount, error))
+    daemons.push_back({"mount", mount, DaemonSettings::ask(mount, settings)});
   std::ranges::sort(daemons, {}, &HostDaemon::name);
   return daemons;
 }
@@ -60,8 +63,10 @@ std::vector<Finding> check_host(const std::vector<HostDaemon>& daemons, const st
     if (asked.insert(way_to_metaserver(checked.settings)).second) check_metaserver(checked, findings);
   }
   if (daemons.empty())
-    findings.push_back({Verdict::kWarning, "this host",
-                        fmt::format("{} has no settings of a daemon: this is a client", directory)});
+    findings.push_back(
+        {Verdict::kWarning, "this host",
+         fmt::format("{} has no settings of a daemon: this host is a client, and has no kintsugi-mount",
+                     directory)});
   return findings;
 }
 

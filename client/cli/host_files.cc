@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "client/cli/json.h"
+#include "client/cli/session.h"
 #include "common/runtime/network.h"
 
 namespace kintsugi::cli {
@@ -34,11 +35,15 @@ std::string metaserver_line(const HostsFile& hosts) {
   return fmt::format("metaserver = \"{}\"\n", address_of(hosts.with(HostRole::kMetaserver), kMetaserverPort));
 }
 
-std::string key_lines() {
-  return fmt::format(
-      "secret_file = \"{}\"\ntls.certificate = \"{}\"\ntls.key = \"{}\"\ntls.authority = \"{}\"\n",
-      in_directory("secret"), in_directory(kHostCertificate), in_directory(kHostKey),
-      in_directory(kHostAuthority));
+/// What it proves itself with: a host that only uses the cluster has a token in place of the secret.
+std::string key_lines(const HostDescription& host) {
+  const std::string proof =
+      host.serves()
+          ? fmt::format("secret_file = \"{}\"\n", in_directory(kHostSecret))
+          : fmt::format("token_file = \"{}\"   # of `kintsugi token create`\n", in_directory(kHostToken));
+  return proof + fmt::format("tls.certificate = \"{}\"\ntls.key = \"{}\"\ntls.authority = \"{}\"\n",
+                             in_directory(kHostCertificate), in_directory(kHostKey),
+                             in_directory(kHostAuthority));
 }
 
 std::string head(std::string_view file) {
@@ -58,7 +63,7 @@ HostFile metaserver_file(const HostsFile& hosts, const HostDescription& host) {
                      "data_dir = \"/var/lib/kintsugi/meta\"\n" + memory_line(host);
   text += fmt::format("policy = {}   # of new files below /; it counts when the cluster is made\n",
                       toml_string(hosts.policy));
-  return {"metaserver.toml", text + key_lines()};
+  return {"metaserver.toml", text + key_lines(host)};
 }
 
 HostFile chunkserver_file(const HostsFile& hosts, const HostDescription& host) {
@@ -69,18 +74,19 @@ HostFile chunkserver_file(const HostsFile& hosts, const HostDescription& host) {
   for (const std::string& disk : host.disks)
     disks += (disks.empty() ? "" : ", ") + toml_string(disk);
   text += fmt::format("disks = [{}]   # mount them first\n", disks) + memory_line(host);
-  return {"chunkserver-1.toml", text + key_lines()};
+  return {"chunkserver-1.toml", text + key_lines(host)};
 }
 
-HostFile env_file(const HostsFile& hosts) {
+HostFile env_file(const HostsFile& hosts, const HostDescription& host) {
   const auto path = [](std::string_view name) { return in_directory(name); };
-  return {"env",
-          fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_MONITOR={}\nexport KINTSUGI_SECRET_FILE={}\n"
-                      "export KINTSUGI_TLS_CERTIFICATE={}\nexport KINTSUGI_TLS_KEY={}\nexport "
-                      "KINTSUGI_TLS_AUTHORITY={}\n",
-                      address_of(hosts.with(HostRole::kMetaserver), kMetaserverPort),
-                      address_of(hosts.with(HostRole::kMonitor), kMonitorPort), path("secret"),
-                      path(kHostCertificate), path(kHostKey), path(kHostAuthority))};
+  return {"env", fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_MONITOR={}\nexport {}={}\n"
+                             "export KINTSUGI_TLS_CERTIFICATE={}\nexport KINTSUGI_TLS_KEY={}\nexport "
+                             "KINTSUGI_TLS_AUTHORITY={}\n",
+                             address_of(hosts.with(HostRole::kMetaserver), kMetaserverPort),
+                             address_of(hosts.with(HostRole::kMonitor), kMonitorPort),
+                             host.serves() ? kSecretVariable : kTokenVariable,
+                             path(host.serves() ? kHostSecret : kHostToken), path(kHostCertificate),
+                             path(kHostKey), path(kHostAuthority))};
 }
 
 }  // namespace
@@ -92,13 +98,13 @@ std::vector<HostFile> settings_of_host(const HostsFile& hosts, const HostDescrip
   if (host.roles.contains(HostRole::kRepairManager))
     files.push_back({"repair-manager.toml", head("repair-manager.toml") +
                                                 listen_lines(host, kRepairManagerPort) +
-                                                metaserver_line(hosts) + key_lines()});
+                                                metaserver_line(hosts) + key_lines(host)});
   if (host.roles.contains(HostRole::kMonitor))
     files.push_back({"monitor.toml", head("monitor.toml") + listen_lines(host, kMonitorPort) +
                                          metaserver_line(hosts) +
-                                         "data_dir = \"/var/lib/kintsugi/monitor\"\n" + key_lines()});
-  files.push_back({"mount.toml", head("mount.toml") + metaserver_line(hosts) + key_lines()});
-  files.push_back(env_file(hosts));
+                                         "data_dir = \"/var/lib/kintsugi/monitor\"\n" + key_lines(host)});
+  files.push_back({"mount.toml", head("mount.toml") + metaserver_line(hosts) + key_lines(host)});
+  files.push_back(env_file(hosts, host));
   return files;
 }
 
@@ -109,8 +115,7 @@ std::vector<HostFile> keys_of_host(const runtime::CertifiedKey& own, const std::
 }
 
 std::vector<std::string> certified_hosts(const HostDescription& host) {
-  const bool serves = host.roles.size() > (host.roles.contains(HostRole::kClient) ? 1 : 0);
-  if (!serves) return {};
+  if (!host.serves()) return {};
   std::vector<std::string> all{host.address};
   for (const std::string& name : host.names)
     if (name != host.address) all.push_back(name);

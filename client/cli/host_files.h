@@ -14,7 +14,8 @@ namespace kintsugi::cli {
 /// Where the files of a host lie on it.
 inline constexpr std::string_view kHostDirectory = "/etc/kintsugi";
 inline constexpr std::string_view kHostCertificate = "tls/host.crt", kHostKey = "tls/host.key",
-                                  kHostAuthority = "tls/authority.crt";
+                                  kHostAuthority = "tls/authority.crt", kHostSecret = "secret",
+                                  kHostToken = "token";
 
 struct HostFile {
   std::string name;  ///< "tls/host.key"

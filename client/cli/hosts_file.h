@@ -33,6 +33,9 @@ struct HostDescription {
   std::string name, address, rack;
   std::vector<std::string> names, disks;
   std::set<HostRole> roles;
+
+  /// It has daemons. Another one only uses the cluster: it gets no secret, and its certificate is a client's.
+  bool serves() const { return roles.size() > (roles.contains(HostRole::kClient) ? 1 : 0); }
 };
 
 /// kInvalidArgument: no host may be called so. What a host is called is the name of its directory, too.

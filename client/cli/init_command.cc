@@ -169,7 +169,7 @@ Status KeyDirectory::add(const HostsFile& hosts, const HostDescription& host) co
   KINTSUGI_ASSIGN(const std::vector<HostFile> keys, new_keys(host));
   KINTSUGI_TRY(write(unfinished, keys));
   KINTSUGI_TRY(write(unfinished, settings_of_host(hosts, host)));
-  KINTSUGI_TRY(write(unfinished, {{"secret", secret_, 0600}}));
+  if (host.serves()) KINTSUGI_TRY(write(unfinished, {{std::string(kHostSecret), secret_, 0600}}));
   fs::rename(unfinished, of(host.name), error);
   return error ? status_from_errno(error.value(), of(host.name)) : Status{};
 }
@@ -221,14 +221,19 @@ void report(const Session& session, const Arguments& arguments, const HostsFile&
   if (arguments.makes_cluster())
     fmt::print(
         "{0} has the cluster's authority and secret now. Keep a copy of it: authority.key signs new hosts, "
-        "and "
-        "whoever has it or the secret can pretend to be one.\n",
+        "and whoever has it or the secret can pretend to be one.\n",
         arguments.out);
   fmt::print("{} of {}: copy {}/hosts/NAME{} to {} of each host{}.\n",
              arguments.renew ? "New certificates" : "The files", counted(made.size(), "host"), arguments.out,
              arguments.renew ? "/tls" : "", kHostDirectory,
              arguments.renew ? "; its daemons take them within seconds"
                              : ", then run `kintsugi cluster check` there");
+  for (const HostDescription* host : made)
+    if (!host->serves() && !arguments.renew)
+      fmt::print(
+          "{0} has no daemons, and gets no secret: make it a token on the metaserver's host, `kintsugi token "
+          "create {0} --role write --out {0}.token`, and copy that to {1}/{2} there.\n",
+          host->name, kHostDirectory, kHostToken);
   const size_t stores = hosts.count(HostRole::kChunkserver);
   if (servers_for(hosts.policy) > stores)
     fmt::print("Files with the policy {} need {} chunkservers, and there {} {}.\n", hosts.policy,

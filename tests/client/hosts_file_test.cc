@@ -162,6 +162,26 @@ TEST_F(ClusterInit, MakesKeysThatWorkAndSettingsThatDaemonsUnderstand) {
   EXPECT_FALSE(fs::exists(file("desk-1", "chunkserver-1.toml")));
 }
 
+TEST_F(ClusterInit, GivesNoSecretToAHostThatOnlyUsesTheCluster) {
+  const Outcome made = init();
+  ASSERT_EQ(made.code, 0) << made.error;
+  const std::string secret = read_file(out + "/secret").value();
+  for (const auto& each : fs::recursive_directory_iterator(out + "/hosts/desk-1"))
+    if (each.is_regular_file())
+      EXPECT_THAT(read_file(each.path()).value(), ::testing::Not(HasSubstr(secret.substr(0, 64))))
+          << each.path();
+  const auto mount = DaemonSettings::parse(read_file(file("desk-1", "mount.toml")).value());
+  ASSERT_TRUE(mount) << mount.error();
+  EXPECT_EQ(mount->text("token_file"), "/etc/kintsugi/token");
+  EXPECT_EQ(mount->text("secret_file"), "");
+  const std::string variables = read_file(file("desk-1", "env")).value();
+  EXPECT_THAT(variables, HasSubstr("export KINTSUGI_TOKEN_FILE=/etc/kintsugi/token"));
+  EXPECT_THAT(variables, ::testing::Not(HasSubstr("KINTSUGI_SECRET_FILE")));
+  EXPECT_THAT(made.out, HasSubstr("kintsugi token create desk-1"));
+  EXPECT_THAT(made.out, ::testing::Not(HasSubstr("token create store-1")));
+  EXPECT_THAT(read_file(file("store-1", "mount.toml")).value(), HasSubstr("secret_file"));
+}
+
 TEST_F(ClusterInit, NeverMakesASecondAuthorityInPlaceOfTheFirst) {
   ASSERT_EQ(init().code, 0);
   const std::string authority = read_file(out + "/authority.key").value();

@@ -120,6 +120,23 @@ class SeveralMachines(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return " ".join(each["says"] for each in found)
 
+    def makes_a_token_for_the_client(self):
+        """Which has no secret, and is told what it lacks."""
+        of_desk = self.keys / "hosts/desk-1"
+        self.assertFalse((of_desk / "secret").exists())
+        checked = self.run_on("desk-1", "kintsugi", "cluster", "check")
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("make one on the metaserver's host, kintsugi token create", checked.stdout)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            made = self.run_on("meta-1", "kintsugi", "token", "create", "desk-1", "--role", "admin", "--no-squash", "--out", STATE / "desk-1.token")
+            if made.returncode == 0:
+                break
+            self.assertLess(time.monotonic(), deadline, made.stderr)
+            time.sleep(0.2)
+        (self.directory / "meta-1/state/desk-1.token").rename(of_desk / "token")
+        self.assertIn("the metaserver's clock is 0.0 s", self.findings("desk-1"))
+
     def wait_for_stores(self, count):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -177,6 +194,7 @@ class SeveralMachines(unittest.TestCase):
             self.start("meta-1", daemon)
         for name in stores:
             self.start(name, "chunkserver-1")
+        self.makes_a_token_for_the_client()
         self.wait_for_stores(len(stores))
         after = self.findings("store-1")
         self.assertIn("the metaserver's clock is 0.0 s", after)
@@ -223,8 +241,8 @@ class SeveralMachines(unittest.TestCase):
         # A host of another cluster is told why it is refused.
         foreign = self.directory / "foreign"
         subprocess.run([BINARIES / "kintsugi", "cluster", "init", self.file, "--out", foreign], check=True, stdout=subprocess.DEVNULL)
-        shutil.rmtree(self.keys / "hosts/desk-1")
-        shutil.copytree(foreign / "hosts/desk-1", self.keys / "hosts/desk-1")
+        shutil.rmtree(self.keys / "hosts/desk-1/tls")
+        shutil.copytree(foreign / "hosts/desk-1/tls", self.keys / "hosts/desk-1/tls")
         refused = self.run_on("desk-1", "kintsugi", "ls", "/")
         self.assertEqual(refused.returncode, 1)
         self.assertIn("is of another authority than this cluster's", refused.stderr)
