@@ -107,6 +107,7 @@ class Daemon final : public daemon::Daemon {
                                  }});
     co_return started;
   }
+  rpc::Server& server() override { return daemon_->metaserver().server(); }
   asio::awaitable<void> stop() override {
     observer_.reset();
     co_await daemon_->stop();

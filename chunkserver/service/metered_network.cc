@@ -34,6 +34,7 @@ class MeteredNetwork::MeteredConnection : public runtime::Connection {
   void close() override { connection_->close(); }
   bool is_open() const override { return connection_->is_open(); }
   std::string peer() const override { return connection_->peer(); }
+  runtime::PeerProof peer_proof() const override { return connection_->peer_proof(); }
 
  protected:
   virtual void received(size_t bytes) { meter_.traffic.received(bytes, meter_.clock.now()); }

@@ -16,6 +16,7 @@
 #include "common/daemon/build_metrics.h"
 #include "common/daemon/certificate_metrics.h"
 #include "common/daemon/loop_metrics.h"
+#include "common/daemon/page_tokens.h"
 #include "common/log/audit_log.h"
 #include "common/log/log.h"
 #include "common/runtime/production/activity_file.h"
@@ -171,6 +172,8 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
               [&metrics](std::string_view) { return http::Response{.body = metrics.sample_values()}; });
   Shell shell{production, production.runtime(), secret, http, metrics};
   std::unique_ptr<Daemon> daemon;
+  const PageTokens tokens(secret, daemon);
+  http.guard_by(tokens);
   bool started = false;
   const std::string effective = settings.effective();
   add_pages(shell, effective, started, daemon);

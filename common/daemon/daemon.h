@@ -25,6 +25,10 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/production/production_runtime.h"
 
+namespace kintsugi::rpc {
+class Server;
+}
+
 namespace kintsugi::daemon {
 
 /// The settings of a daemon; those that every daemon has are there from the start. `secret_file` is required.
@@ -86,6 +90,8 @@ class Daemon {
  public:
   virtual ~Daemon() = default;
   virtual asio::awaitable<Status> start() = 0;
+  /// The server of its RPCs, which knows which tokens are good.
+  virtual rpc::Server& server() = 0;
   /// Called once, after a start() that failed as well. No page is read any more.
   virtual asio::awaitable<void> stop() = 0;
   /// The answer of /healthz after start(): 503 with the sentence when it is not ok.

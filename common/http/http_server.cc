@@ -87,6 +87,7 @@ struct HttpServer::State {
   const runtime::Runtime runtime;
   std::unique_ptr<runtime::Listener> listener;
   std::map<std::string, Handler, std::less<>> handlers;
+  const PageGuard* guard = nullptr;
   OpenConnections open;
   asio::thread_pool writer{
       2};  ///< the threads that write the bodies of long pages: one that is slow holds up no other
@@ -98,6 +99,19 @@ struct HttpServer::State {
   void complain(const runtime::Connection& connection, const Status& why) {
     if (why.code() != Code::kPermissionDenied || !complaints.allow(runtime.clock.now())) return;
     log::warning("http: closing connection from {}: {}", connection.peer(), why.message());
+  }
+
+  /// 401 has a browser ask its user for the token.
+  std::optional<Response> refusal(const Request& request, const runtime::Connection& connection) const {
+    const runtime::PeerProof shown = connection.peer_proof();
+    if (guard == nullptr || shown == runtime::PeerProof::kHost) return std::nullopt;
+    const auto field = request[beast::http::field::authorization];
+    const std::string_view target(request.target().data(), request.target().size());
+    const Status admitted =
+        guard->admit(target.substr(0, target.find('?')), {field.data(), field.size()}, shown);
+    if (admitted.ok()) return std::nullopt;
+    const bool denied = admitted.code() == Code::kPermissionDenied;
+    return Response{.status = denied ? 401 : 503, .body = admitted.message() + "\n"};
   }
 
   Response answer(const Request& request) const {
@@ -152,12 +166,14 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtim
     // A request that was read in the turn in which stop() was called is not answered: the objects that pages show
     // may be gone.
     if (!request || state->stopped || !open.begin_answer()) break;
-    Response response = state->answer(*request);
+    std::optional<Response> refused = state->refusal(*request, *connection);
+    Response response = refused ? std::move(*refused) : state->answer(*request);
     if (response.late_body) co_await write_late(*state, response);
     if (state->stopped) break;
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request->version());
     message.set(beast::http::field::content_type, response.content_type);
+    if (response.status == 401) message.set(beast::http::field::www_authenticate, "Basic realm=\"kintsugi\"");
     message.keep_alive(request->keep_alive());
     message.body() = std::move(response.body);
     message.prepare_payload();
@@ -189,8 +205,12 @@ void HttpServer::handle(std::string path, Handler handler) {
   state_->handlers[std::move(path)] = std::move(handler);
 }
 
+void HttpServer::guard_by(const PageGuard& guard) {
+  state_->guard = &guard;
+}
+
 Status HttpServer::start(const runtime::Endpoint& at) {
-  KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));
+  KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen_for_pages(at));
   asio::co_spawn(state_->runtime.executor, accept_all(state_), asio::detached);
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/http/page_guard.h"
 #include "common/runtime/network.h"
 #include "common/runtime/runtime.h"
 
@@ -31,6 +32,9 @@ class HttpServer {
   /// An exception becomes a 500. REQUIRES: handle() is called before the executor runs.
   using Handler = std::function<Response(std::string_view query)>;
   void handle(std::string path, Handler handler);
+  /// Whoever is no host of the cluster is asked about by `guard` at each request; without one they are let in. It is asked
+  /// nothing once the server has stopped. REQUIRES: start() was not called.
+  void guard_by(const PageGuard& guard);
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;

@@ -60,6 +60,10 @@ void Server::refuse_tokens(std::unordered_set<uint64_t> ids) {
   state_->refused.replace(std::move(ids));
 }
 
+Status Server::check_token(const Principal& holder) const {
+  return state_->refused.check(holder, state_->runtime.clock.wall_now());
+}
+
 Status Server::start(const runtime::Endpoint& at) {
   KINTSUGI_ASSERT(!state_->listener);
   KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));

@@ -78,6 +78,8 @@ class Server {
   /// Tokens with these ids are refused from now on, also on connections that are open. Before the first call all tokens
   /// are: nobody knows which ones are revoked.
   void refuse_tokens(std::unordered_set<uint64_t> ids);
+  /// kPermissionDenied or kUnavailable: requests of the token are refused now, whatever they are.
+  Status check_token(const Principal& holder) const;
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;

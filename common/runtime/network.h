@@ -35,6 +35,13 @@ class TaskGroup;
 
 /// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any
 /// time. Destroying it closes it; no operation may be pending then.
+/// What the peer of a connection has shown of itself, beside what it says over it.
+enum class PeerProof : uint8_t {
+  kNothing,      ///< it speaks TLS, and has no certificate (Network::listen_for_pages)
+  kCertificate,  ///< one of the cluster's authority, as clients have it
+  kHost,         ///< one of a host of the cluster; or nothing has to be shown here, since there is no TLS
+};
+
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -55,6 +62,8 @@ class Connection {
   virtual void close() = 0;
   virtual bool is_open() const = 0;
   virtual std::string peer() const = 0;  ///< the peer's address as text, for logs
+  /// REQUIRES: something was received.
+  virtual PeerProof peer_proof() const = 0;
 
   static constexpr size_t kMaxGather = 64;
 };
@@ -77,6 +86,8 @@ class Network {
                                                                     TaskGroup* stops_with = nullptr) = 0;
   /// Port 0 picks a free one.
   virtual Result<std::unique_ptr<Listener>> listen(Endpoint at) = 0;
+  /// The same for a server that asks its peers for another proof than a certificate: over TLS, too, they need none.
+  virtual Result<std::unique_ptr<Listener>> listen_for_pages(Endpoint at) { return listen(std::move(at)); }
 };
 
 }  // namespace kintsugi::runtime

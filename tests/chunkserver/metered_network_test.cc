@@ -22,6 +22,7 @@ class NotingConnection final : public runtime::Connection {
   void close() override {}
   bool is_open() const override { return true; }
   std::string peer() const override { return "peer"; }
+  runtime::PeerProof peer_proof() const override { return runtime::PeerProof::kHost; }
 
  private:
   std::vector<double>& rates_;

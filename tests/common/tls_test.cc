@@ -450,6 +450,50 @@ TEST(Tls, PagesAreServedAndReadOverIt) {
   EXPECT_EQ(log.count("http: closing connection from 10.0.0.3"), 1u);
 }
 
+/// Lets nobody in, and notes who was asked about.
+class ClosedPages final : public http::PageGuard {
+ public:
+  Status admit(std::string_view path, std::string_view authorization, PeerProof shown) const override {
+    asked.push_back(fmt::format("{} {} {}", path, authorization, static_cast<int>(shown)));
+    return {Code::kPermissionDenied, "not for you"};
+  }
+  mutable std::vector<std::string> asked;
+};
+
+TEST(Tls, PagesAreForHostsOfTheClusterAndForOthersOnlyByTheirGuard) {
+  CertificateFolder folder("cluster");
+  simulation::Simulation simulation(1);
+  SecureNode server(simulation, kServer, folder.issue("store-1", {kServer})),
+      host(simulation, "10.0.0.3", folder.issue("store-2", {"10.0.0.3"})),
+      client(simulation, kClient, folder.issue("user", {}));
+  ClosedPages guard;
+  const auto body = [&]() -> asio::awaitable<void> {
+    http::HttpServer http(server.runtime);
+    http.handle("/page", [](std::string_view) { return http::Response{.body = "inside"}; });
+    http.guard_by(guard);
+    CO_ASSERT_OK(http.start({kServer, 80}));
+    const TimePoint deadline = client.runtime.clock.now() + 5s;
+    http::KeptConnection of_host(host.runtime, {kServer, 80}), of_client(client.runtime, {kServer, 80});
+    const auto seen = co_await of_host.get("/page", deadline);
+    EXPECT_TRUE(seen && *seen == "inside") << (seen ? *seen : seen.error().message());
+    EXPECT_TRUE(guard.asked.empty());
+    // Pages that do not exist are not told apart either.
+    for (const char* path : {"/page", "/nothing"}) {
+      const auto refused = co_await of_client.get(path, deadline);
+      EXPECT_FALSE(refused);
+      EXPECT_THAT(refused.error().message(), ::testing::HasSubstr("401 Unauthorized"));
+    }
+    of_host.close();
+    of_client.close();
+    http.stop();
+    TaskGroup turns(server.runtime);
+    co_await turns.sleep_for(1s);
+    co_await turns.join();
+  };
+  simulation.run(body());
+  EXPECT_THAT(guard.asked, ::testing::ElementsAre("/page  1", "/nothing  1"));
+}
+
 TEST(Tls, LoopbackStaysPlainWithCertificatesAndWithoutThemIsAllThatMayBeListenedAt) {
   CertificateFolder folder("cluster");
   ProductionRuntime with({}, *tls_policy(folder.issue("store-1", {kServer}), true)),

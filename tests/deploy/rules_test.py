@@ -43,14 +43,14 @@ class Promtool(unittest.TestCase):
             done = promtool(*arguments)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_the_configuration_is_accepted_with_and_without_certificates(self):
+    def test_the_configuration_is_accepted_with_and_without_tls(self):
         text = (MONITORING / "prometheus.yml").read_text()
-        secure = re.sub(r"# ( *(?:tls_config|ca_file|cert_file|key_file):)", r"\1", text).replace("http://", "https://")
-        self.assertEqual(secure.count("*certificates"), 1)
+        secure = re.sub(r"# ( *(?:tls_config|ca_file|authorization|credentials_file):)", r"\1", text).replace("http://", "https://")
+        self.assertEqual((secure.count("*authority"), secure.count("*token")), (1, 1))
         with tempfile.TemporaryDirectory() as directory:
             where = pathlib.Path(directory)
             shutil.copy(RULES, where)
-            for name in ("authority.crt", "host.crt", "host.key"):
+            for name in ("authority.crt", "token"):
                 (where / name).touch()
             for each in (text, secure.replace("/etc/prometheus/kintsugi/", f"{directory}/")):
                 (where / "prometheus.yml").write_text(each)

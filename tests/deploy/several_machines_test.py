@@ -28,14 +28,33 @@ ETC = pathlib.Path("/etc/kintsugi")
 STATE = pathlib.Path("/var/lib/kintsugi")
 PATIENCE_SECONDS = 30
 BINARIES = None
-# Reads the page /sd at an address as Prometheus does, with a host's certificate, and the metrics of every target.
+# Reads the page /sd at an address as Prometheus does, with a token, and the metrics of every target.
 SCRAPE = """
-import json, ssl, sys, urllib.request
-address, tls = sys.argv[1:]
-context = ssl.create_default_context(cafile=f"{tls}/authority.crt")
-context.load_cert_chain(f"{tls}/host.crt", f"{tls}/host.key")
+import base64, json, ssl, sys, urllib.error, urllib.request
+address, etc = sys.argv[1:]
+context = ssl.create_default_context(cafile=f"{etc}/tls/authority.crt")
+token = open(f"{etc}/token").read().strip()
+def status(url, context, authorization):
+    request = urllib.request.Request(url, headers={"Authorization": authorization} if authorization else {})
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
 def read(url):
-    return urllib.request.urlopen(url, timeout=10, context=context).read().decode()
+    code, text = status(url, context, "Bearer " + token)
+    assert code == 200, (url, code, text)
+    return text
+# A token is enough and needed, whether or not there is a certificate; a client's opens nothing but the clock and the health.
+with_certificate = ssl.create_default_context(cafile=f"{etc}/tls/authority.crt")
+with_certificate.load_cert_chain(f"{etc}/tls/host.crt", f"{etc}/tls/host.key")
+basic = "Basic " + base64.b64encode(b"anybody:" + token.encode()).decode()
+changed = "Bearer " + token[:-1] + ("0" if token[-1] != "0" else "1")
+for page, shown, authorization, code in (("/metrics", context, "", 401), ("/metrics", with_certificate, "", 401), ("/metrics", context, basic, 200),
+                                         ("/healthz", context, "", 401), ("/healthz", with_certificate, "", 200), ("/debug/settings", with_certificate, "", 401),
+                                         ("/debug/settings", context, basic, 200), ("/debug/settings", context, changed, 401)):
+    got = status(f"https://{address}{page}", shown, authorization)
+    assert got[0] == code, (page, authorization, got)
 targets = json.loads(read(f"https://{address}/sd"))
 for each in targets:
     assert "kintsugi_build_info" in read(each["labels"]["__scheme__"] + "://" + each["targets"][0] + "/metrics")
@@ -162,7 +181,7 @@ class SeveralMachines(unittest.TestCase):
     def monitoring_finds_all(self, stores):
         meta = self.network.address(self.numbers["meta-1"])
         done = subprocess.run(self.network.command(self.numbers["desk-1"], sys.executable, "-c", SCRAPE, f"{meta}:9601",
-                                                   self.keys / "hosts/desk-1/tls"), capture_output=True, text=True, timeout=60)
+                                                   self.keys / "hosts/desk-1"), capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         labels = json.loads(done.stdout)
         self.assertEqual(sorted(each["daemon"] for each in labels), ["chunkserver"] * len(stores) + ["metaserver", "monitor", "repair-manager"])

@@ -25,6 +25,7 @@ class TcpConnection final : public Connection {
   void close() override;
   bool is_open() const override { return socket_.is_open(); }
   std::string peer() const override { return peer_; }
+  PeerProof peer_proof() const override { return PeerProof::kHost; }
 
  private:
   /// Returns the bytes received (0: end of stream), or a negative errno; -EAGAIN when there is nothing yet.

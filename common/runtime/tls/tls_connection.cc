@@ -61,7 +61,7 @@ asio::awaitable<Status> TlsConnection::carry_out_handshake() {
     const Result<bool> more = co_await fill(kHandshakeBytes);
     if (!more && (heard || more.error().code() != Code::kUnavailable)) co_return more.error();
     if (!more || !*more) co_return hung_up(heard);
-    if (end_ == TlsEnd::kServer && !heard && text_of(session_->input())[0] != kTlsHello[0])
+    if (end_ != TlsEnd::kClient && !heard && text_of(session_->input())[0] != kTlsHello[0])
       co_return co_await answer_plain_peer();
     heard = true;
   }

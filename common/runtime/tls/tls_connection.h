@@ -29,6 +29,7 @@ class TlsConnection final : public Connection {
   void close() override { connection_->close(); }
   bool is_open() const override { return connection_->is_open(); }
   std::string peer() const override { return connection_->peer(); }
+  PeerProof peer_proof() const override { return session_->peer_proof(); }
 
  private:
   enum class Handshake { kNotBegun, kUnderWay, kDone, kFailed };

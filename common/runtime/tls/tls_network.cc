@@ -51,20 +51,20 @@ bool is_loopback(const std::string& host) {
 
 class TlsNetwork::TlsListener final : public Listener {
  public:
-  TlsListener(std::unique_ptr<Listener> listener, const TlsNetwork& network)
-      : listener_(std::move(listener)), network_(network) {}
+  TlsListener(std::unique_ptr<Listener> listener, TlsEnd end, const TlsNetwork& network)
+      : listener_(std::move(listener)), end_(end), network_(network) {}
 
   asio::awaitable<Result<std::unique_ptr<Connection>>> accept() override {
     auto connection = co_await listener_->accept();
     if (!connection || is_from_here(**connection)) co_return connection;
-    co_return encrypted(std::move(*connection), *network_.policy_.credentials, TlsEnd::kServer, "",
-                        network_.clock_);
+    co_return encrypted(std::move(*connection), *network_.policy_.credentials, end_, "", network_.clock_);
   }
   void close() override { listener_->close(); }
   Endpoint local_endpoint() const override { return listener_->local_endpoint(); }
 
  private:
   std::unique_ptr<Listener> listener_;
+  const TlsEnd end_;
   const TlsNetwork& network_;
 };
 
@@ -88,9 +88,18 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> TlsNetwork::dial_encrypted(
 }
 
 Result<std::unique_ptr<Listener>> TlsNetwork::listen(Endpoint at) {
+  return listen_as(TlsEnd::kServer, std::move(at));
+}
+
+Result<std::unique_ptr<Listener>> TlsNetwork::listen_for_pages(Endpoint at) {
+  return listen_as(TlsEnd::kPages, std::move(at));
+}
+
+Result<std::unique_ptr<Listener>> TlsNetwork::listen_as(TlsEnd end, Endpoint at) {
   auto listener = network_.listen(at);
   if (!listener) return listener;
-  if (policy_.credentials) return std::unique_ptr<Listener>(new TlsListener(std::move(*listener), *this));
+  if (policy_.credentials)
+    return std::unique_ptr<Listener>(new TlsListener(std::move(*listener), end, *this));
   if (!policy_.require || is_loopback((*listener)->local_endpoint().host)) return listener;
   return Status{
       Code::kInvalidArgument,

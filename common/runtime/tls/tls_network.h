@@ -10,6 +10,7 @@
 namespace kintsugi::runtime {
 
 class TlsCredentials;
+enum class TlsEnd;
 
 /// How a process speaks to other hosts.
 struct TlsPolicy {
@@ -36,6 +37,7 @@ class TlsNetwork final : public Network {
                                                             TaskGroup* stops_with) override;
   /// kInvalidArgument when the policy forbids the address.
   Result<std::unique_ptr<Listener>> listen(Endpoint at) override;
+  Result<std::unique_ptr<Listener>> listen_for_pages(Endpoint at) override;
 
   const TlsPolicy& policy() const { return policy_; }
 
@@ -43,6 +45,7 @@ class TlsNetwork final : public Network {
   class TlsListener;
   asio::awaitable<Result<std::unique_ptr<Connection>>> dial_encrypted(Endpoint to, TimePoint deadline,
                                                                       TaskGroup* stops_with);
+  Result<std::unique_ptr<Listener>> listen_as(TlsEnd end, Endpoint at);
 
   Network& network_;
   Clock& clock_;

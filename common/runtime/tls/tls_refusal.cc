@@ -112,16 +112,17 @@ bool is_no_tls(int reason) {
 
 void check_tls_peer(ssl_st& ssl, TlsPeer& peer) {
   SSL_set_app_data(&ssl, &peer);
-  SSL_set_verify(
-      &ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, [](int accepted, X509_STORE_CTX* check) {
-        if (accept_without_list(accepted, check) == 1) return 1;
-        const auto* of =
-            static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
-        auto& known = *static_cast<TlsPeer*>(SSL_get_app_data(of));
-        known.refusal =
-            our_refusal(X509_STORE_CTX_get_error(check), X509_STORE_CTX_get_current_cert(check), known);
-        return 0;
-      });
+  const int demands =
+      SSL_VERIFY_PEER | (peer.own_end == TlsEnd::kPages ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
+  SSL_set_verify(&ssl, demands, [](int accepted, X509_STORE_CTX* check) {
+    if (accept_without_list(accepted, check) == 1) return 1;
+    const auto* of =
+        static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    auto& known = *static_cast<TlsPeer*>(SSL_get_app_data(of));
+    known.refusal =
+        our_refusal(X509_STORE_CTX_get_error(check), X509_STORE_CTX_get_current_cert(check), known);
+    return 0;
+  });
   X509_VERIFY_PARAM_set_time(
       SSL_get0_param(&ssl),
       std::chrono::duration_cast<std::chrono::seconds>(peer.now.time_since_epoch()).count());

@@ -63,7 +63,7 @@ TlsSession::TlsSession(std::shared_ptr<const TlsIdentity> identity, TlsEnd end, 
   BIO_set_data(bio, this);
   SSL_set_bio(ssl_, bio, bio);
   check_tls_peer(*ssl_, peer_);
-  if (end == TlsEnd::kServer) {
+  if (end != TlsEnd::kClient) {
     SSL_set_accept_state(ssl_);
     return;
   }
@@ -91,6 +91,13 @@ Result<bool> TlsSession::shake_hands() {
   if (done == 1) return true;
   if (SSL_get_error(ssl_, done) == SSL_ERROR_WANT_READ) return false;
   return tls_refusal(*ssl_, *identity_, peer_);
+}
+
+PeerProof TlsSession::peer_proof() const {
+  X509* certificate = SSL_is_init_finished(ssl_) == 1 ? SSL_get0_peer_certificate(ssl_) : nullptr;
+  if (certificate == nullptr) return PeerProof::kNothing;
+  return X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) == 1 ? PeerProof::kHost
+                                                                          : PeerProof::kCertificate;
 }
 
 Result<size_t> TlsSession::read(std::span<std::byte> into) {

@@ -9,13 +9,15 @@
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
+#include "common/runtime/network.h"
 #include "common/runtime/tls/tls_identity.h"
 
 struct ssl_st;
 
 namespace kintsugi::runtime {
 
-enum class TlsEnd { kClient, kServer };
+/// The end of a server of pages lets clients in that show no certificate; one that they show has to be good.
+enum class TlsEnd { kClient, kServer, kPages };
 
 /// What one end knows of the other, for its sentences on failures.
 struct TlsPeer {
@@ -46,6 +48,8 @@ class TlsSession {
   /// stream. REQUIRES of this and the next: the handshake is over.
   Result<size_t> read(std::span<std::byte> into);
   Status write(std::span<const std::byte> bytes);
+  /// kNothing before the handshake is over.
+  PeerProof peer_proof() const;
   bool ended() const { return ended_; }  ///< the peer said that it sends nothing more
 
   /// Where input of about this many bytes is to be put; at least one byte. Valid until the next call of anything here

@@ -65,6 +65,7 @@ class SimConnection final : public runtime::Connection {
   void close() override;
   bool is_open() const override { return stream_->ends[side_].alive(); }
   std::string peer() const override { return stream_->ends[1 - side_].name.to_string(); }
+  runtime::PeerProof peer_proof() const override { return runtime::PeerProof::kHost; }
 
  private:
   /// Copies what has arrived, at most into.size(), and lets the writer go on.
