@@ -16,7 +16,7 @@ import { drawServer, drawServers } from "./servers.js";
 import { unlike } from "./unlike.js";
 import { whatIf, whatIfServers } from "./what_if.js";
 
-const kPoll = 2000, kSoon = 5000; // milliseconds; plots of more than an hour are drawn again every kSoon * 12
+const kPoll = 2000; // milliseconds
 const kTimes = [["1 h", 60], ["6 h", 360], ["24 h", 1440], ["7 d", 10080], ["30 d", 43200]]; // of plots, in minutes
 const kAlways = ["overview", "servers", "alarms", "processes"]; // documents that every page needs
 const kPages = {
@@ -112,7 +112,8 @@ async function plots() {
     // The first line says that the monitor does not answer.
   }
   clearTimeout(waiting);
-  waiting = setTimeout(plots, minutes <= 60 ? kSoon : 12 * kSoon);
+  // The monitor reads all rows of that time: the longer it is, the longer the plots may stay as they are.
+  waiting = setTimeout(plots, minutes <= 60 ? 10000 : minutes <= 1440 ? 60000 : 300000);
 }
 
 // ---- pages
@@ -126,6 +127,7 @@ async function show() {
   }
   document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   scrollTo(0, 0);
+  by("server-charts").replaceChildren(); // those of another server
   await look();
   plots();
   if (page === "developers") historyShown();

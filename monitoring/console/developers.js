@@ -1,6 +1,6 @@
 // Tables for developers: regions of code, models of their times, links, and every process that reports.
 import { by, element, table } from "./dom.js";
-import { counted, rate, seconds } from "./format.js";
+import { counted, seconds } from "./format.js";
 
 export function drawRegions({ regions }) {
   const columns = [{ name: "Region" }, { name: "Per second", number: true }, { name: "Typical", number: true }, { name: "99 % within", number: true }, { name: "Processes", number: true }, { name: "Slowest" }];
@@ -26,7 +26,7 @@ export function drawModels({ models }) {
 
 export function drawLinks({ devices }) {
   const columns = [{ name: "Process" }, { name: "Peer" }, { name: "Latency", number: true }, { name: "Against others", number: true }, { name: "Requests/s", number: true },
-    { name: "In", number: true }, { name: "Out", number: true }, { name: "Oldest", number: true }];
+    { name: "Oldest", number: true }];
   // What does not answer has no latency, and comes first all the same.
   const waits = (device) => device.oldest_pending_s > 5;
   const links = devices.filter((device) => device.kind === "link");
@@ -34,7 +34,7 @@ export function drawLinks({ devices }) {
   const rows = ordered.map((device) => ({
     className: device.factor >= 3 || device.oldest_pending_s > 5 ? "warn" : "",
     cells: [device.name, element("code", "", device.device), device.latency_s > 0 ? seconds(device.latency_s) : "–", device.factor > 0 ? `${device.factor.toFixed(1)} ×` : "–",
-      device.requests_per_s.toFixed(1), rate(device.rate_in), rate(device.rate_out), device.oldest_pending_s > 0 ? seconds(device.oldest_pending_s) : "–"],
+      device.requests_per_s.toFixed(1), device.oldest_pending_s > 0 ? seconds(device.oldest_pending_s) : "–"],
   }));
   by("link-list").replaceChildren(...(rows.length ? table(columns, rows, "links") : [element("div", "empty", "No process has reported links yet.")]));
 }

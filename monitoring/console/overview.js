@@ -11,7 +11,7 @@ function shortAlarm(alarm) {
 export function repairsInWords({ running, queued, delayed, unrepairable, left_s, delay_s }) {
   const parts = [running > 0 ? `${counted(running, "chunk")} being repaired` : "", queued > 0 ? `${grouped(queued)} queued` : "",
     left_s !== null && left_s !== undefined ? `about ${seconds(left_s)} left` : "",
-    delayed > 0 ? `${grouped(delayed)} wait until a server has been away for ${seconds(delay_s)}` : "",
+    delayed > 0 ? `${grouped(delayed)} wait until a server has been dead for ${seconds(delay_s)}` : "",
     unrepairable > 0 ? `${grouped(unrepairable)} cannot be rebuilt now` : ""].filter(Boolean);
   return parts.length ? parts.join(", ") : "None runs, none waits";
 }

@@ -46,7 +46,7 @@ function plot(data, told, width, height) {
     root.append(svg("line", { x1: left, x2: width - right, y1: y(level), y2: y(level), class: "axis" }));
     root.append(svg("text", { x: left - 6, y: y(level) + 4, class: "small", "text-anchor": "end" }, told(level)));
   }
-  for (const at of ticks(from, to, width < 620 ? 4 : 7)) {
+  for (const at of ticks(from, to, width < 400 ? 4 : 7)) {
     root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "axis" }));
     root.append(svg("text", { x: Math.min(x(at), width - 30), y: height - 6, class: "small", "text-anchor": "middle" }, tick(at, to - from)));
   }

@@ -18,7 +18,7 @@ function treeOf(repair, tree, description, width) {
   const members = new Set(tree.flatMap((edge) => [edge.from, edge.to]));
   const nodes = repair.nodes.filter((node) => members.has(node.id)).map((node) => ({ id: node.id, title: node.name,
     lines: [node.root ? (repair.kind === "read" ? "reads it" : "writes it") : "helper"], kind: node.root ? "root" : "" }));
-  const edges = tree.map((edge) => ({ from: edge.from, to: edge.to, label: rate(edge.rate), flows: edge.rate === null || edge.rate > 0 }));
+  const edges = tree.map((edge) => ({ from: edge.from, to: edge.to, label: edge.rate > 0 ? rate(edge.rate) : "", flows: edge.rate === null || edge.rate > 0 }));
   if (nodes.length < 2) return null;
   return { drawn: graph(nodes, edges, `${description}, of ${counted(nodes.length - 1, "helper")}`, width, "narrow"), long: naturalWidth(nodes, edges, "narrow") > width / 2 - 30 };
 }
@@ -35,7 +35,7 @@ function repairCard(repair, width) {
 export function drawRepairs({ repairs, overview }) {
   by("repair-numbers").replaceChildren(element("div", "card", facts([["Data", overview.data.sentence], ["Now", repairsInWords({ ...repairs, running: repairs.running.length })],
     ["Missing chunks", grouped(overview.stripes.missing_chunks)], ["Done", `${grouped(repairs.done)}, ${bytes(repairs.bytes_repaired)}`],
-    ["Failed", grouped(repairs.failed)], ["Begin after", `${seconds(repairs.delay_s)} of a server's absence, at once for stripes that can lose one chunk only`]])));
+    ["Failed", grouped(repairs.failed)], ["Begin", `${seconds(repairs.delay_s)} after a server's death; at once for stripes that can lose at most one chunk more`]])));
   const width = by("repair-list").clientWidth - 40;
   const shown = repairs.running.slice(0, kShown).map((repair) => repairCard(repair, width));
   if (repairs.running.length > kShown) shown.push(empty(`and ${repairs.running.length - kShown} more`));

@@ -31,12 +31,13 @@ export function used({ total_bytes: total, free_bytes: free }) {
   return made;
 }
 
+const repairsOf = ({ repairs, repair_rate: bytesEach }) => (repairs > 0 && bytesEach > 0 ? `${grouped(repairs)}, ${rate(bytesEach)}` : grouped(repairs));
 const kOrder = { bad: 0, warn: 1, "": 2 };
 
 function row(server, known) {
   const [level, state] = healthOf(server, known), alive = server.liveness === "alive";
   return { className: level, cells: [serverLink(server.name), server.rack || "–", badge(state, level || "good"), alive ? used(server) : "–", grouped(server.chunks), grouped(server.disks),
-    alive ? rate(server.user_rate) : "–", alive ? percent(server.busy) : "–", alive ? grouped(server.repairs) : "–",
+    alive ? rate(server.user_rate) : "–", alive ? percent(server.busy) : "–", alive ? repairsOf(server) : "–",
     server.silent_s === null ? "none" : server.silent_s > kSilent ? `${seconds(server.silent_s)} ago` : "now"] };
 }
 
@@ -70,7 +71,7 @@ export function drawServer({ servers: { servers }, alarms, overview }, name) {
   const width = by("server-one").clientWidth - 54;
   by("server-facts").replaceChildren(...own.map((alarm) => alarmCard(alarm, width)),
     element("div", "card", facts([["Address", server.address], ["Pages", server.http], ["Rack", server.rack], ["Used", now(used(server))], ["Chunks", grouped(server.chunks)],
-      ["Busy", now(percent(server.busy))], ["Users read and write", now(rate(server.user_rate))], ["Repairs", now(grouped(server.repairs))],
+      ["Busy", now(percent(server.busy))], ["Users read and write", now(rate(server.user_rate))], ["Repairs", now(repairsOf(server))],
       ["Heartbeat", `${seconds(server.heartbeat_s_ago)} ago`], ["Report", server.silent_s === null ? "none" : `${seconds(server.silent_s)} ago`], ["Moves", server.held_back]]),
     element("p", "", link("#disks", `Its ${counted(server.disk_states.length, "disk")}`), " · ", link("#repairs", "What if it died"))));
   return server.disk_states.map((disk) => disk.path);

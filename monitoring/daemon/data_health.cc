@@ -35,7 +35,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-std::vector<std::string> dead_servers(const proto::ListServersResponse& servers) {
+std::vector<std::string> servers_away(const proto::ListServersResponse& servers) {
   std::vector<std::string> names;
   for (const proto::ServerState& server : servers.servers())
     if (server.liveness() != proto::ServerState::ALIVE) names.push_back(server.name());
@@ -56,7 +56,7 @@ std::string what_comes_next(const proto::RepairStatusResponse& repairs) {
     return fmt::format("{} cannot be rebuilt now", counted(repairs.unrepairable(), "chunk"));
   if (repairs.queued() > 0) return "their repair waits, and none runs";
   if (repairs.delayed() > 0)
-    return fmt::format("their repair begins when the servers have been away for {}",
+    return fmt::format("their repair begins when the servers have been dead for {}",
                        proto::time_left(repairs.repair_delay_seconds()));
   return "their repair has not begun";
 }
@@ -66,10 +66,11 @@ std::string some_of(uint64_t some, const proto::DiskFreeResponse& space) {
   return fmt::format("{} of {}", grouped(some), counted(space.stripes(), "stripe"));
 }
 
-std::string bring_back(const ClusterWatch& watch) {
-  const std::vector<std::string> dead = dead_servers(watch.servers());
-  if (dead.empty()) return "Look at the alarms, and bring back what is missing.";
-  return fmt::format("Start {} again, or replace the machine.", listed(dead));
+/// `otherwise`: what helps besides starting the servers that are away.
+std::string bring_back(const ClusterWatch& watch, std::string_view otherwise) {
+  const std::vector<std::string> away = servers_away(watch.servers());
+  if (away.empty()) return "Look at the alarms, and bring back the disks that are missing.";
+  return fmt::format("Start {} again, or {}.", listed(away), otherwise);
 }
 
 DataHealth degraded_health(const ClusterWatch& watch) {
@@ -92,7 +93,7 @@ DataHealth degraded_health(const ClusterWatch& watch) {
     told.action = "Start kintsugi-repair-manager.";
   } else if (repairing(watch.repairs()) == 0 &&
              watch.repairs().unrepairable() + watch.repairs().queued() > 0) {
-    told.action = bring_back(watch);
+    told.action = bring_back(watch, "add servers");
   }
   return told;
 }
@@ -120,7 +121,7 @@ DataHealth data_health(const ClusterWatch& watch) {
     return {.level = DataHealth::Level::kBad,
             .sentence = fmt::format("{} cannot be read: too few of their chunks are there.",
                                     some_of(health.unreadable(), space)),
-            .action = bring_back(watch)};
+            .action = bring_back(watch, "bring back the disks")};
   if (health.degraded() > 0) return degraded_health(watch);
   if (health.not_reported_size() > 0) {
     std::vector<std::string> names;

@@ -218,8 +218,10 @@ class Console(unittest.TestCase):
         self.assertIn("server-2 does not answer; no operation waits for it now. Start it again.", alarms)
         self.assertIn("docs/failures.md", alarms)
 
-    def test_a_dead_server_is_named_and_stands_first(self):
-        shown = page(degraded(), "#servers")
+    def test_the_arrows_go_to_the_next_page_where_a_dead_server_is_named_and_stands_first(self):
+        shown = page(degraded(), do='document.querySelector("nav a").focus(); '
+                                    'document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));')
+        self.assertEqual(shown.body["data-ready"], "servers")
         self.assertIn("2 of 3 alive, server-2 dead", shown.text("parts"))
         names = [text for path, text in shown.pieces if "server-list" in path and text.startswith("server-")]
         self.assertEqual(names, ["server-2", "server-1", "server-10"])

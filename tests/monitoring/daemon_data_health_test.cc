@@ -111,7 +111,16 @@ TEST_F(DataHealthTest, WhatCannotBeRebuiltNamesTheServersToBringBack) {
   const DataHealth health = told();
   EXPECT_EQ(health.sentence,
             "12 of 1,204 stripes lack a chunk and can be read; 12 chunks cannot be rebuilt now.");
-  EXPECT_EQ(health.action, "Start server-1 and server-3 again, or replace the machine.");
+  EXPECT_EQ(health.action, "Start server-1 and server-3 again, or add servers.");
+}
+
+TEST_F(DataHealthTest, ARepairThatCannotBeginNamesTheServersToo) {
+  lose_chunks();
+  rig.meta->repairs.set_queued(12);  // as with fewer servers than a stripe has chunks
+  rig.meta->servers.mutable_servers(1)->set_liveness(proto::ServerState::DEAD);
+  const DataHealth health = told();
+  EXPECT_THAT(health.sentence, ::testing::EndsWith("; their repair waits, and none runs."));
+  EXPECT_EQ(health.action, "Start server-2 again, or add servers.");
 }
 
 TEST_F(DataHealthTest, UnreadableStripesStandBeforeAllOthers) {
@@ -122,7 +131,7 @@ TEST_F(DataHealthTest, UnreadableStripesStandBeforeAllOthers) {
   const DataHealth health = told();
   EXPECT_EQ(health.level, Level::kBad);
   EXPECT_EQ(health.sentence, "2 of 1,204 stripes cannot be read: too few of their chunks are there.");
-  EXPECT_EQ(health.action, "Start server-2 again, or replace the machine.");
+  EXPECT_EQ(health.action, "Start server-2 again, or bring back the disks.");
 }
 
 TEST_F(DataHealthTest, ServersThatHaveNotToldTheirChunksAreNamed) {
