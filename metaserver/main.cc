@@ -10,6 +10,7 @@
 #include "metaserver/kv/rocksdb_store.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
+#include "monitoring/sight/request_metrics.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -67,6 +68,16 @@ void add_settings(daemon::Settings& settings, Options& options) {
   settings.counts_when_made("policy");
 }
 
+/// Requests by which users find what there is, and those by which they change it.
+std::vector<sight::Operation> user_operations() {
+  return {
+      {"find",
+       {"Stat", "List", "OpenRead", "PlanRead", "Lookup", "GetInode", "ListInode", "GetXattr", "ListXattrs"}},
+      {"change",
+       {"CommitFile", "MakeDirectory", "Remove", "Rename", "SetAttributes", "MakeInode", "Link", "Unlink",
+        "Move", "SetXattr", "WriteExtents", "CopyExtents", "WriteNames"}}};
+}
+
 class Daemon final : public daemon::Daemon {
  public:
   Daemon(daemon::Shell& shell, MetaDaemonOptions options, std::unique_ptr<RocksDbStore> store,
@@ -85,6 +96,7 @@ class Daemon final : public daemon::Daemon {
     add_pages(shell.http, shell.metrics, *daemon_, shell.runtime.clock,
               {listen_, shell.http_address, has_certificates});
     sight::add_pages(shell.http, shell.metrics, recorder_);
+    sight::add_request_metrics(shell.metrics, recorder_, user_operations());
     sight::add_loop_lag(shell.metrics, [this] { return observer_ ? observer_->loop_lag() : Duration{}; });
     shell.metrics.gauge("kintsugi_metadata_damaged_files",
                         "Table files of the metadata store whose checksums are wrong, by the last check", {},

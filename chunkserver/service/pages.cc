@@ -1,6 +1,7 @@
 #include "chunkserver/service/pages.h"
 
 #include "monitoring/sight/pages.h"
+#include "monitoring/sight/request_metrics.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -189,6 +190,9 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, ChunkServer& s
     return http::Response{.body = describe_link(server.link_rates())};
   });
   sight::add_pages(http, metrics, server.recorder());
+  sight::add_request_metrics(
+      metrics, server.recorder(),
+      {{"read", {"ReadChunk", "ReadSmallChunk"}}, {"write", {"WriteChunk", "WriteSmallChunk"}}});
 }
 
 }  // namespace kintsugi::chunkserver

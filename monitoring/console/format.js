@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers and times as people read them.
 
 export function seconds(s) {
   if (s === null || s === undefined) return "–";
@@ -18,6 +18,32 @@ export function bytes(b) {
 }
 
 export const rate = (b) => (b === null || b === undefined ? "" : `${bytes(b)}/s`);
-export const counted = (n, one, many = one + "s") => `${n} ${n === 1 ? one : many}`;
-export const clock = (unix) => new Date(unix * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "medium" });
+export const grouped = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+export const counted = (n, one, many = one + "s") => `${grouped(n)} ${n === 1 ? one : many}`;
+export const percent = (share) => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 export const place = (file, line) => (file ? `${file.split("/").pop()}${line ? ":" + line : ""}` : "");
+// "chunkserver-10" comes after "chunkserver-9".
+export const byName = (a, b) => a.localeCompare(b, "en", { numeric: true });
+
+const kTime = new Intl.DateTimeFormat("en-GB", { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
+  second: "2-digit", hourCycle: "h23", timeZoneName: "short" });
+
+function parts(unix) {
+  return Object.fromEntries(kTime.formatToParts(new Date(unix * 1000)).map((part) => [part.type, part.value]));
+}
+
+// "2026-11-28 17:05:09 UTC": 24 hours, in the zone of the browser.
+export function clock(unix) {
+  const p = parts(unix);
+  return `${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second} ${p.timeZoneName}`;
+}
+
+export const zone = () => parts(0).timeZoneName;
+
+// A tick of a time axis of so many seconds: "17:05", with seconds or the day where they matter.
+export function tick(unix, span) {
+  const p = parts(unix);
+  if (span < 300) return `${p.hour}:${p.minute}:${p.second}`;
+  if (span <= 90000) return `${p.hour}:${p.minute}`;
+  return span <= 260000 ? `${p.month}-${p.day} ${p.hour}:${p.minute}` : `${p.month}-${p.day}`;
+}

@@ -1,8 +1,8 @@
 // The section of metrics over time: which metric of which daemon, how far back, and the plot.
-import { bytes, clock, counted, rate, seconds } from "./format.js";
-import { kMostLines, plot, pointed } from "./plot.js";
+import { by, element } from "./dom.js";
+import { bytes, rate, seconds } from "./format.js";
+import { chart } from "./plot.js";
 
-const by = (id) => document.getElementById(id);
 const kEvery = 5000;    // between two looks at a plot of few minutes; longer times are looked at less often
 const kFirst = ["rss", "cpu_ns", "fds"];  // shown first, of those that there are
 let servers = [];       // names of daemons and their metrics
@@ -39,9 +39,8 @@ function unit(name, kind) {
 }
 
 function option(value, text) {
-  const made = document.createElement("option");
+  const made = element("option", "", text);
   made.value = value;
-  made.textContent = text;
   return made;
 }
 
@@ -52,9 +51,8 @@ function fillMetrics() {
   const groups = new Map();
   for (const name of [...kinds.keys()].sort()) groups.set(group(name), [...(groups.get(group(name)) ?? []), name]);
   by("history-metric").replaceChildren(...[...groups].sort(([a], [b]) => (a.startsWith("Of the process") ? -1 : b.startsWith("Of the process") ? 1 : a < b ? -1 : 1)).map(([title, names]) => {
-    const made = document.createElement("optgroup");
+    const made = element("optgroup", "", ...names.map((name) => option(name, name)));
     made.label = title;
-    made.append(...names.map((name) => option(name, name)));
     return made;
   }));
   const chosen = [before, ...kFirst].find((name) => kinds.has(name));
@@ -73,27 +71,8 @@ function drawServers(list) {
 function draw() {
   const body = by("history-body");
   if (!data) return;
-  const known = data.series.filter((one) => one.points.length > 0);
-  const told = unit(metric(), data.series[0]?.kind ?? "gauge");
-  const drawn = plot(data, told, Math.max(body.clientWidth - 26, 280));
-  const legend = document.createElement("p");
-  legend.className = "legend";
-  known.slice(0, kMostLines).forEach((one, i) => {
-    const entry = document.createElement("span"), mark = document.createElement("i");
-    mark.className = `line-${i}`;
-    entry.append(mark, one.server);
-    legend.append(entry);
-  });
-  if (known.length > kMostLines) legend.append(`and ${counted(known.length - kMostLines, "other")}`);
-  const say = document.createElement("p");
-  say.className = "quiet pointed";
-  say.textContent = "\u00a0";
-  drawn.addEventListener("pointermove", (event) => {
-    const box = drawn.getBoundingClientRect();
-    const found = pointed(data, told, (event.clientX - box.left - 74) / (box.width - 86));
-    say.textContent = found ? `${clock(found.at)} · ${found.lines.join(" · ")}` : "\u00a0";
-  });
-  body.replaceChildren(drawn, legend, say);
+  const told = unit(metric(), data.series[0]?.kind ?? "gauge"), width = Math.max(body.clientWidth - 26, 280);
+  body.replaceChildren(...chart(data, told, width, width < 620 ? 220 : 300));
 }
 
 function note({ recording }) {
@@ -113,7 +92,7 @@ async function look() {
   note(list);
   drawServers(list.servers);
   if (metric() === "") {
-    by("history-body").replaceChildren(Object.assign(document.createElement("div"), { className: "empty", textContent: "No metrics have been recorded yet." }));
+    by("history-body").replaceChildren(element("div", "empty", "No metrics have been recorded yet."));
     return;
   }
   const query = new URLSearchParams({ names: metric(), since: String(minutes * 60) });
@@ -128,7 +107,7 @@ let waiting;
 async function follow() {
   clearTimeout(waiting);
   try {
-    if (!document.hidden) await look();
+    if (!document.hidden && by("history").checkVisibility()) await look();
     by("history").dataset.ready = "yes";
   } catch (error) {
     // The section at the top says that the monitor does not answer.
@@ -137,7 +116,10 @@ async function follow() {
   waiting = setTimeout(follow, minutes <= 60 ? kEvery : 12 * kEvery);
 }
 
-// Begins to follow, and draws again whenever there is another width.
+// Its page is shown now.
+export const historyShown = () => follow();
+
+// Follows while its page is shown, and draws again whenever there is another width.
 export function history() {
   const asks = new URLSearchParams(location.search);
   const chosen = { server: asks.get("server"), metric: asks.get("metric") };

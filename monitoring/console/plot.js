@@ -1,9 +1,10 @@
 // Draws metrics over time: for each series a line of means, and behind it what lies between its least and its most.
 import { svg } from "./graph.js";
-import { clock } from "./format.js";
+import { element } from "./dom.js";
+import { clock, counted, tick } from "./format.js";
 import { ticks } from "./timeline.js";
 
-export const kMostLines = 12;
+const kMostLines = 12;
 
 // Whole steps of 1, 2 or 5 times a power of ten; of bytes, powers of two.
 function levels(low, high, about, binary) {
@@ -24,13 +25,13 @@ function runs(points, step) {
   return list;
 }
 
+const kLeft = 74, kRight = 12;  // pixels beside the plot
 const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-// data: as /api/v1/metrics answers it; told: writes a value with its unit. Returns an element.
-export function plot(data, told, width) {
+function plot(data, told, width, height) {
   const series = data.series.filter((one) => one.points.length > 0).slice(0, kMostLines);
   const from = data.since_unix_s, to = data.now_unix_s;
-  const left = 74, right = 12, top = 10, height = width < 620 ? 220 : 300, bottom = height - 24;
+  const left = kLeft, right = kRight, top = 10, bottom = height - 24;
   const all = series.flatMap((one) => one.points);
   let low = Math.min(0, ...all.map((p) => p[1])), high = Math.max(...all.map((p) => p[3]));
   // A metric that moves little far above zero is shown from near its least value on.
@@ -45,11 +46,9 @@ export function plot(data, told, width) {
     root.append(svg("line", { x1: left, x2: width - right, y1: y(level), y2: y(level), class: "axis" }));
     root.append(svg("text", { x: left - 6, y: y(level) + 4, class: "small", "text-anchor": "end" }, told(level)));
   }
-  for (const at of ticks(from, to, width < 620 ? 4 : 7)) {
+  for (const at of ticks(from, to, width < 400 ? 4 : 7)) {
     root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "axis" }));
-    const time = { hour: "2-digit", minute: "2-digit" };
-    if (to - from < 300) time.second = "2-digit";
-    root.append(svg("text", { x: Math.min(x(at), width - 30), y: height - 6, class: "small", "text-anchor": "middle" }, new Date(at * 1000).toLocaleTimeString([], time)));
+    root.append(svg("text", { x: Math.min(x(at), width - 30), y: height - 6, class: "small", "text-anchor": "middle" }, tick(at, to - from)));
   }
   for (const restart of series.length === 1 ? data.restarts : []) {
     if (restart.server !== series[0].server || restart.unix_s < from) continue;
@@ -70,7 +69,7 @@ export function plot(data, told, width) {
 }
 
 // The point of each series that is nearest to a place in the plot. Returns its time and lines of text.
-export function pointed(data, told, fraction) {
+function pointed(data, told, fraction) {
   const at = data.since_unix_s + fraction * (data.now_unix_s - data.since_unix_s);
   const series = data.series.filter((one) => one.points.length > 0).slice(0, kMostLines);
   const near = series.map((one) => ({ one, point: one.points.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a)) }))
@@ -78,4 +77,20 @@ export function pointed(data, told, fraction) {
   if (near.length === 0) return null;
   return { at: near[0].point[0], lines: near.map(({ one, point }) =>
     `${one.server}: ${told(point[2])}${point[3] > point[1] ? ` (${told(point[1])} to ${told(point[3])})` : ""}`) };
+}
+
+// The plot with the names of its lines, and a line that says what is below the pointer. data: as /api/v1/metrics answers
+// it; told: writes a value with its unit. Returns elements.
+export function chart(data, told, width, height) {
+  const drawn = plot(data, told, width, height);
+  const known = data.series.filter((one) => one.points.length > 0);
+  const legend = element("p", "legend", ...known.slice(0, kMostLines).map((one, i) => element("span", "", element("i", `line-${i}`), one.server)),
+    known.length > kMostLines ? `and ${counted(known.length - kMostLines, "other")}` : "");
+  const say = element("p", "quiet pointed", "\u00a0");
+  drawn.addEventListener("pointermove", (event) => {
+    const box = drawn.getBoundingClientRect();
+    const found = pointed(data, told, (event.clientX - box.left - kLeft) / (box.width - kLeft - kRight));
+    say.textContent = found ? `${clock(found.at)} · ${found.lines.join(" · ")}` : "\u00a0";
+  });
+  return [drawn, legend, say];
 }

@@ -1,6 +1,6 @@
 // Alarms over time: one row for each server, one bar for each alarm from when it was raised until it was cleared.
 import { svg } from "./graph.js";
-import { clock, seconds } from "./format.js";
+import { clock, seconds, tick } from "./format.js";
 
 const kMostRows = 30;
 
@@ -24,9 +24,7 @@ export function timeline(alarms, now, minutes, width) {
     "aria-label": shown.length === 0 ? "No alarms in this time" : `${shown.length} alarms on ${rows.length} servers` });
   for (const at of ticks(from, now, width < 620 ? 4 : 7)) {
     root.append(svg("line", { x1: x(at), x2: x(at), y1: top, y2: height - 20, class: "axis" }));
-    const label = minutes > 1440 ? new Date(at * 1000).toLocaleDateString([], { day: "numeric", month: "short" })
-      : new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    root.append(svg("text", { x: x(at), y: height - 5, class: "small", "text-anchor": "middle" }, label));
+    root.append(svg("text", { x: x(at), y: height - 5, class: "small", "text-anchor": "middle" }, tick(at, minutes * 60)));
   }
   rows.forEach((name, i) => {
     const y = top + i * row;

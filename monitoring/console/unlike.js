@@ -1,24 +1,13 @@
 // Compares the last minutes with the two hours before, when somebody asks for it: it takes the monitor seconds.
+import { by, element } from "./dom.js";
 import { counted } from "./format.js";
 
-const by = (id) => document.getElementById(id);
-
-function paragraph(className, text) {
-  return Object.assign(document.createElement("p"), { className, textContent: text });
-}
+const paragraph = (className, text) => element("p", className, text);
 
 // A line of a finding begins with its server, what belongs to it is indented.
 function drawn(document_) {
   if (document_.problem) return [paragraph("quiet", `Not compared: ${document_.problem}.`)];
-  const list = document.createElement("ul");
-  list.className = "findings";
-  for (const line of document_.lines) {
-    const item = document.createElement("li");
-    item.className = line.startsWith("  ") ? "quiet" : "";
-    item.textContent = line.trim();
-    list.append(item);
-  }
-  return [list];
+  return [element("ul", "findings", ...document_.lines.map((line) => element("li", line.startsWith("  ") ? "quiet" : "", line.trim())))];
 }
 
 async function compare(minutes, button) {

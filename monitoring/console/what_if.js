@@ -1,14 +1,6 @@
 // How long repairs would take if a server or a rack died now. A repair manager computes it when somebody asks.
+import { by, element } from "./dom.js";
 import { bytes, seconds } from "./format.js";
-
-const by = (id) => document.getElementById(id);
-
-function element(name, className, ...children) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
-}
 
 function row(what, value) {
   const head = element("th", "", what);

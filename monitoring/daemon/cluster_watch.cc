@@ -72,6 +72,17 @@ asio::awaitable<Status> ClusterWatch::turn() {
   proto::DiskFreeResponse space;
   KINTSUGI_CO_TRY((co_await call(rpc::Method::kDiskFree, proto::Empty(), space)).with_context("space"));
   space_ = std::move(space);
+  if (runtime_.clock.now() < names_wanted_until_) co_return co_await look_at_names();
+  co_return Status{};
+}
+
+asio::awaitable<Status> ClusterWatch::look_at_names() {
+  NamesWatch names{.known = true};
+  KINTSUGI_CO_TRY((co_await call(rpc::Method::kListQuotas, proto::ListQuotasRequest(), names.quotas))
+                      .with_context("quotas"));
+  KINTSUGI_CO_TRY((co_await call(rpc::Method::kListSnapshots, proto::ListSnapshotsRequest(), names.snapshots))
+                      .with_context("snapshots"));
+  names_ = std::move(names);
   co_return Status{};
 }
 

@@ -16,6 +16,13 @@
 
 namespace kintsugi::monitoring {
 
+/// Quotas and snapshots, as the metaserver listed them last.
+struct NamesWatch {
+  bool known = false;  ///< it has listed them once
+  proto::ListQuotasResponse quotas;
+  proto::ListSnapshotsResponse snapshots;
+};
+
 /// Says every second that the monitor lives, and asks which servers there are and what is being repaired. While the
 /// metaserver does not answer, what it said last is what is known.
 class ClusterWatch {
@@ -24,6 +31,8 @@ class ClusterWatch {
   /// Used until the metaserver has answered once.
   static constexpr Duration kFirstPoll = std::chrono::milliseconds(200);
   static constexpr Duration kCallLimit = std::chrono::seconds(1);
+  /// Quotas and snapshots are asked for so long after ask_of_names().
+  static constexpr Duration kNamesWanted = std::chrono::seconds(15);
 
   /// `client` outlives it. `monitor_id`: random at each start.
   ClusterWatch(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
@@ -46,6 +55,8 @@ class ClusterWatch {
   const std::string& nobody_repairs() const { return nobody_repairs_; }
   /// Room, and how many stripes lack chunks.
   const proto::DiskFreeResponse& space() const { return space_; }
+  const NamesWatch& names() const { return names_; }
+  void ask_of_names() { names_wanted_until_ = runtime_.clock.now() + kNamesWanted; }
   /// How long ago the metaserver answered last; none: never.
   std::optional<Duration> answered_ago() const;
   /// Another monitor was started later: this one is not asked any more.
@@ -55,6 +66,7 @@ class ClusterWatch {
  private:
   asio::awaitable<void> follow();
   asio::awaitable<Status> turn();
+  asio::awaitable<Status> look_at_names();
   template <class Request, class Response>
   asio::awaitable<Status> call(rpc::Method method, const Request& request, Response& response);
 
@@ -66,6 +78,8 @@ class ClusterWatch {
   proto::RepairStatusResponse repairs_;
   std::string nobody_repairs_;
   proto::DiskFreeResponse space_;
+  NamesWatch names_;
+  TimePoint names_wanted_until_{};
   std::optional<TimePoint> answered_;
   bool replaced_ = false;
   bool started_ = false;

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "common/base/statistics.h"
 #include "common/proto/names.h"
+#include "common/proto/verdict_advice.h"
 #include "common/proto/verdicts.h"
 #include "monitoring/daemon/absence_detector.h"
+#include "monitoring/daemon/data_health.h"
 #include "monitoring/daemon/region_table.h"
+#include "monitoring/daemon/repair_documents.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -45,82 +47,30 @@ Document disks_of(const proto::ServerState& server) {
   return disks;
 }
 
-/// A verdict as `kintsugi diagnose --json` has it.
+/// A verdict as `kintsugi diagnose --json` has it, and what the first line of `kintsugi diagnose` says of it.
 Document document(const proto::Verdict& verdict) {
-  return Document::parse(proto::to_json(verdict), nullptr, false);
+  Document document = Document::parse(proto::to_json(verdict), nullptr, false);
+  document["advice"] = proto::advise(verdict);
+  return document;
+}
+
+Document stripes_of(const proto::DiskFreeResponse& space) {
+  const proto::StripeHealth& health = space.health();
+  return {{"all", space.stripes()},
+          {"degraded", health.degraded()},
+          {"without_spare", health.without_spare()},
+          {"unreadable", health.unreadable()},
+          {"missing_chunks", health.missing_chunks()},
+          {"servers_not_reported", health.not_reported_size()}};
+}
+
+Document limit_of(bool is_set, uint64_t limit) {
+  return is_set ? Document(limit) : Document();
 }
 
 double silence(const model::Snapshot& snapshot, const model::ProcessView& view) {
   return std::max(0.0, to_seconds(snapshot.silent(view)));
 }
-
-/// Documents of the repairs that run: who takes part by name, and how fast bytes go along the edges.
-class RepairDocuments {
- public:
-  explicit RepairDocuments(const Monitor& monitor) : monitor_(monitor), snapshot_(monitor.snapshot()) {
-    for (const proto::ServerName& name : monitor.watch().repairs().names())
-      names_[name.server_id()] = name.name();
-    for (const auto& view : snapshot_.processes)
-      if (view->last().server_id() != 0) processes_[view->last().server_id()] = view.get();
-  }
-
-  Document of(const proto::RepairRecord& record) const {
-    const auto running_ns = std::max<int64_t>(0, snapshot_.wall_ns - record.started_ns());
-    return {{"repair_id", record.repair_id()},
-            {"kind", proto::kind_name(record.kind())},
-            {"stripe_id", record.stripe_id()},
-            {"index", record.index()},
-            {"policy", record.policy()},
-            {"shape", proto::shape_name(record.shape())},
-            {"trees", record.trees()},
-            {"bytes", record.chunk_bytes()},
-            {"slice_bytes", record.slice_bytes()},
-            {"attempt", record.attempt()},
-            {"reason", record.reason()},
-            {"running_s", seconds(static_cast<uint64_t>(running_ns))},
-            {"estimated_s", record.estimated_seconds()},
-            {"nodes", nodes_of(record)},
-            {"edges", edges_of(record)}};
-  }
-
- private:
-  Document nodes_of(const proto::RepairRecord& record) const {
-    std::set<uint64_t> nodes{record.destination()};
-    for (const proto::RepairEdge& edge : record.edges())
-      nodes.insert(edge.from());
-    Document documents = Document::array();
-    for (const uint64_t node : nodes)
-      documents.push_back(
-          {{"id", std::to_string(node)}, {"name", name_of(node)}, {"root", node == record.destination()}});
-    return documents;
-  }
-  Document edges_of(const proto::RepairRecord& record) const {
-    Document edges = Document::array();
-    for (const proto::RepairEdge& edge : record.edges())
-      edges.push_back({{"from", std::to_string(edge.from())},
-                       {"to", std::to_string(edge.to())},
-                       {"rate", rate(edge.from(), edge.to())}});
-    return edges;
-  }
-  std::string name_of(uint64_t node) const {
-    if (node == 0) return "a client";
-    const auto name = names_.find(node);
-    return name == names_.end() ? std::to_string(node) : name->second;
-  }
-  /// What arrives at a server from another, in repairs and otherwise. Null: it is not known.
-  Document rate(uint64_t from, uint64_t to) const {
-    const auto sender = processes_.find(from), receiver = processes_.find(to);
-    if (sender == processes_.end() || receiver == processes_.end()) return {};
-    const DeviceTrend* trend =
-        monitor_.trends().device(receiver->second->process(), true, sender->second->last().address());
-    return trend == nullptr ? Document() : Document(trend->bytes_in_per_second);
-  }
-
-  const Monitor& monitor_;
-  const model::Snapshot snapshot_;
-  std::map<uint64_t, std::string> names_;
-  std::map<uint64_t, const model::ProcessView*> processes_;  ///< key: server id
-};
 
 }  // namespace
 
@@ -133,7 +83,7 @@ std::string ConsoleApi::overview() const {
   const ReportIntake::Counters& reports = monitor_.intake().counters();
   const std::optional<Duration> answered = monitor_.watch().answered_ago();
   const proto::DiskFreeResponse& space = monitor_.watch().space();
-  const proto::StripeHealth& health = space.health();
+  const DataHealth data = data_health(monitor_.watch());
   return text(
       {{"monitor",
         {{"address", answer.monitor()},
@@ -151,17 +101,14 @@ std::string ConsoleApi::overview() const {
          {"suspect", count(proto::ServerState::SUSPECT)},
          {"dead", count(proto::ServerState::DEAD)},
          {"reporting", answer.servers_reporting()}}},
-       {"stripes",
-        {{"all", space.stripes()},
-         {"degraded", health.degraded()},
-         {"without_spare", health.without_spare()},
-         {"unreadable", health.unreadable()},
-         {"missing_chunks", health.missing_chunks()},
-         {"servers_not_reported", health.not_reported_size()}}},
+       {"data", {{"level", name_of(data.level)}, {"sentence", data.sentence}, {"action", data.action}}},
+       {"stripes", stripes_of(space)},
        {"space",
         {{"total_bytes", space.total_bytes()},
          {"free_bytes", space.free_bytes()},
+         {"stored_bytes", space.stored_bytes()},
          {"storable_bytes", space.storable_bytes()},
+         {"policy", space.policy()},
          {"files", space.files()}}},
        {"processes", monitor_.intake().processes().size()},
        {"alarms", answer.verdicts_size()},
@@ -305,6 +252,7 @@ std::string ConsoleApi::alarms() const {
 std::string ConsoleApi::repairs() const {
   const proto::RepairStatusResponse& status = monitor_.watch().repairs();
   const RepairDocuments documents(monitor_);
+  const std::optional<Duration> left = repairs_left(status);
   Document running = Document::array();
   for (const proto::RepairRecord& record : status.running()) {
     if (running.size() >= kMostRows) break;
@@ -316,7 +264,33 @@ std::string ConsoleApi::repairs() const {
                {"failed", status.failed()},
                {"unrepairable", status.unrepairable()},
                {"bytes_repaired", status.bytes_repaired()},
+               {"delay_s", status.repair_delay_seconds()},
+               {"left_s", left ? Document(to_seconds(*left)) : Document()},
                {"running", std::move(running)}});
+}
+
+std::string ConsoleApi::names() {
+  monitor_.ask_of_names();
+  const NamesWatch& names = monitor_.watch().names();
+  Document quotas = Document::array(), snapshots = Document::array();
+  for (const proto::Quota& quota : names.quotas.quotas()) {
+    if (quotas.size() >= kMostRows) break;
+    quotas.push_back({{"path", quota.path()},
+                      {"bytes", quota.bytes()},
+                      {"most_bytes", limit_of(quota.has_max_bytes(), quota.max_bytes())},
+                      {"files", quota.files()},
+                      {"most_files", limit_of(quota.has_max_files(), quota.max_files())},
+                      {"counting", quota.counting()}});
+  }
+  for (const proto::Snapshot& snapshot : names.snapshots.snapshots()) {
+    if (snapshots.size() >= kMostRows) break;
+    snapshots.push_back({{"path", snapshot.path()},
+                         {"name", snapshot.name()},
+                         {"created_unix_s", static_cast<double>(snapshot.created_ns()) / 1e9},
+                         {"kept_bytes", snapshot.kept_bytes()},
+                         {"deleting", snapshot.deleting()}});
+  }
+  return text({{"known", names.known}, {"quotas", std::move(quotas)}, {"snapshots", std::move(snapshots)}});
 }
 
 std::string ConsoleApi::devices() const {

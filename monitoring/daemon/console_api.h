@@ -19,22 +19,26 @@ class ConsoleApi {
   static constexpr Duration kRegionsFresh = std::chrono::seconds(5);
 
   /// `monitor` outlives it.
-  explicit ConsoleApi(const Monitor& monitor) : monitor_(monitor) {}
+  explicit ConsoleApi(Monitor& monitor) : monitor_(monitor) {}
 
-  std::string overview() const;   ///< reporting processes, open alarms, and whether the metaserver answers
+  /// Whether all data is whole, in a sentence; room, reporting processes, open alarms, whether the metaserver answers.
+  std::string overview() const;
   std::string servers() const;    ///< all chunkservers that the metaserver knows, with their health
   std::string processes() const;  ///< all processes that report
   std::string alarms() const;     ///< open and cleared alarms
   std::string repairs() const;    ///< running repairs, with the edges of their trees and the rates on them
-  std::string devices() const;    ///< disks and peers, compared with others of their kind
-  std::string regions();          ///< regions of code, and how long they take
+  /// Quotas and snapshots. The metaserver is asked for them while somebody asks here: "known" is false until it has
+  /// answered.
+  std::string names();
+  std::string devices() const;  ///< disks and peers, compared with others of their kind
+  std::string regions();        ///< regions of code, and how long they take
   /// What was learnt of the times of regions by their inputs (setting `behaviour`), and how much of them it explains.
   std::string models() const;
 
  private:
   nlohmann::ordered_json parts(const model::Snapshot& snapshot) const;
 
-  const Monitor& monitor_;
+  Monitor& monitor_;
   std::string regions_;  ///< latest document of regions()
   TimePoint regions_at_{};
 };

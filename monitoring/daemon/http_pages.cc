@@ -122,6 +122,7 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, Monitor& monit
   json("/api/v1/processes", [](ConsoleApi& a) { return a.processes(); });
   json("/api/v1/alarms", [](ConsoleApi& a) { return a.alarms(); });
   json("/api/v1/repairs", [](ConsoleApi& a) { return a.repairs(); });
+  json("/api/v1/names", [](ConsoleApi& a) { return a.names(); });
   json("/api/v1/devices", [](ConsoleApi& a) { return a.devices(); });
   json("/api/v1/regions", [](ConsoleApi& a) { return a.regions(); });
   json("/api/v1/models", [](ConsoleApi& a) { return a.models(); });

@@ -110,6 +110,9 @@ Result<MetricsQuery> MetricsQuery::parse(std::string_view query) {
       KINTSUGI_ASSIGN(parsed.since_s, seconds_of(key, value));
     } else if (key == "step") {
       KINTSUGI_ASSIGN(parsed.step_s, seconds_of(key, value));
+    } else if (key == "sum") {
+      if (value != "yes") return Status(Code::kInvalidArgument, "sum: only \"yes\" is understood");
+      parsed.sums = true;
     } else if (!part.empty()) {
       return Status(Code::kInvalidArgument, fmt::format("there is no parameter \"{}\"", key));
     }
@@ -142,7 +145,8 @@ std::string metrics_document(const MetricsQuery& query, const MetricsSource& sou
                                  .metrics = query.names,
                                  .since_ns = since_ns,
                                  .until_ns = now_ns + 1,
-                                 .step_ns = step_ns});
+                                 .step_ns = step_ns,
+                                 .sums = query.sums});
     read = metric_trace::for_each_part(
         source.directory, since_ns, [&](const metric_trace::Trace& part) { digest.add(part); }, stop);
     document["since_unix_s"] = static_cast<double>(since_ns / 1'000'000) / 1e3;

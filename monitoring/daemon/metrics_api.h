@@ -12,7 +12,7 @@
 
 namespace kintsugi::monitoring {
 
-/// What was asked: "server=chunkserver-1&names=rss,fds&since=3600&step=10". Names are separated by commas; those within
+/// What was asked: "server=chunkserver-1&names=rss,fds&since=3600&step=10&sum=yes". Names are separated by commas; those within
 /// braces belong to a name.
 struct MetricsQuery {
   static constexpr size_t kMostNames = 20;
@@ -24,6 +24,7 @@ struct MetricsQuery {
   std::vector<std::string> names;  ///< empty: which servers and metrics there are
   double since_s = 3600;           ///< how far back the answer goes
   double step_s = 0;               ///< 0: as long as there are kUsualPoints
+  bool sums = false;               ///< one series for each metric, of all servers together
 
   /// kInvalidArgument: names the parameter.
   static Result<MetricsQuery> parse(std::string_view query);

@@ -76,6 +76,8 @@ class Monitor {
   const Alarms& alarms() const { return alarms_; }
   const ReportIntake& intake() const { return intake_; }
   const ClusterWatch& watch() const { return watch_; }
+  /// Somebody looks at quotas and snapshots.
+  void ask_of_names() { watch_.ask_of_names(); }
   const Trends& trends() const { return trends_; }
   /// What is known now.
   model::Snapshot snapshot() const;

@@ -154,6 +154,31 @@ TEST(Digest, GoesOnFromOnePartToTheNextAndLeavesMissingValuesOut) {
   EXPECT_FALSE(digest.series()[1].bins.contains(1));
 }
 
+TEST(Digest, SumsASourceWithAnotherInEachRowAndCountsRatesApart) {
+  DigestRequest asked = request({"bytes_total", "rss"}, 2);
+  asked.source.clear();
+  asked.sums = true;
+  Trace trace;
+  trace.header.sources = {{"a", "b1"}, {"b", "b1"}};
+  for (uint32_t source = 0; source < 2; ++source) {
+    trace.header.metrics.push_back({"bytes_total", Kind::kCounter, source});
+    trace.header.metrics.push_back({"rss", Kind::kGauge, source});
+  }
+  // The second source grows by 100 a second, and is away in the last row.
+  trace.rows = {{.t_ns = 0, .values = {0, 1, 500, 10}, .open = {}, .restarts = {}},
+                {.t_ns = kSecond, .values = {7, 2, 600, 20}, .open = {}, .restarts = {}},
+                {.t_ns = 2 * kSecond, .values = {14, 3, kMissing, kMissing}, .open = {}, .restarts = {}}};
+  Digest digest(asked);
+  digest.add(trace);
+  ASSERT_EQ(digest.series().size(), 2u) << "one for each metric";
+  EXPECT_EQ(digest.series()[0].source, "");
+  EXPECT_EQ(digest.series()[0].bins.at(0).mean(), 107);
+  EXPECT_EQ(digest.series()[0].bins.at(1).mean(), 7);
+  EXPECT_EQ(digest.series()[1].bins.at(0).least, 11);
+  EXPECT_EQ(digest.series()[1].bins.at(0).most, 22);
+  EXPECT_EQ(digest.series()[1].bins.at(0).rows, 2u);
+}
+
 TEST(Digest, ALongGapIsNoRateAndOtherTimesAndSourcesDoNotCount) {
   Digest digest(request({"bytes_total"}, 1));
   Trace trace = counter_and_gauge({0, 10, 20, 30}, std::vector<double>(4, 0));

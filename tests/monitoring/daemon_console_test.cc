@@ -27,7 +27,7 @@ class ConsoleTest : public ::testing::Test {
 
 TEST_F(ConsoleTest, EveryDocumentIsThereBeforeAnybodyReports) {
   for (const std::string& text : {api.overview(), api.servers(), api.processes(), api.alarms(), api.repairs(),
-                                  api.devices(), api.regions(), api.models()})
+                                  api.devices(), api.regions(), api.models(), api.names()})
     parsed(text);
   EXPECT_TRUE(parsed(api.overview()).at("metaserver").at("answered_s_ago").is_null());
 }
@@ -131,6 +131,42 @@ TEST_F(ConsoleTest, StripesThatLackChunksArePartOfTheOverview) {
   EXPECT_EQ(stripes.at("missing_chunks"), 11);
 }
 
+TEST_F(ConsoleTest, TheOverviewBeginsWithTheHealthOfData) {
+  rig.meta->space.set_stripes(1204);
+  rig.report_for(3);
+  const Json data = parsed(api.overview()).at("data");
+  EXPECT_EQ(data.at("level"), "good");
+  EXPECT_EQ(data.at("sentence"), "All 1,204 stripes are whole.");
+  rig.meta->space.mutable_health()->set_degraded(1);
+  rig.meta->repairs.add_running()->set_estimated_seconds(40);
+  rig.report_for(3);
+  EXPECT_EQ(parsed(api.overview()).at("data").at("level"), "warning");
+  EXPECT_EQ(parsed(api.repairs()).at("left_s"), 40);
+}
+
+TEST_F(ConsoleTest, QuotasAndSnapshotsAreAskedForWhileSomebodyLooks) {
+  proto::ListQuotasResponse quotas;
+  proto::Quota& quota = *quotas.add_quotas();
+  quota.set_path("/home/anna");
+  quota.set_bytes(5);
+  quota.set_max_bytes(10);
+  rig.meta->list_quotas(quotas);
+  rig.report_for(3);
+  EXPECT_EQ(rig.meta->quotas_asked, 0) << "nobody looked";
+  EXPECT_FALSE(parsed(api.names()).at("known"));
+  rig.report_for(3);
+  const Json names = parsed(api.names());
+  ASSERT_TRUE(names.at("known"));
+  EXPECT_EQ(names.at("quotas")[0].at("path"), "/home/anna");
+  EXPECT_EQ(names.at("quotas")[0].at("most_bytes"), 10);
+  EXPECT_TRUE(names.at("quotas")[0].at("most_files").is_null()) << "no limit";
+  EXPECT_EQ(names.at("snapshots")[0].at("name"), "monday");
+  rig.report_for(20);
+  const int asked = rig.meta->quotas_asked;
+  rig.report_for(5);
+  EXPECT_EQ(rig.meta->quotas_asked, asked) << "nobody has looked for a while";
+}
+
 TEST_F(ConsoleTest, ServersAndAlarmsBelongTogether) {
   rig.report_for(12);
   rig.report_for(4, /*stuck=*/2);
@@ -138,6 +174,7 @@ TEST_F(ConsoleTest, ServersAndAlarmsBelongTogether) {
   ASSERT_EQ(alarms.at("standing").size(), 1u);
   const Json& alarm = alarms.at("standing")[0];
   EXPECT_EQ(alarm.at("server"), "server-2");
+  EXPECT_THAT(alarm.at("advice").get<std::string>(), ::testing::StartsWith("server-2 is busy with one step"));
   const Json servers = parsed(api.servers()).at("servers");
   ASSERT_EQ(servers.size(), 3u);
   EXPECT_EQ(servers[0].at("name"), "server-1");
@@ -253,6 +290,7 @@ TEST(ConsoleFiles, ThePageNamesOnlyFilesThatAreThere) {
   EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
   for (const auto& [path, file] : files) {
     EXPECT_FALSE(file->body.empty()) << path;
+    if (path.starts_with("/docs/")) continue;  // shown as text
     EXPECT_EQ(std::string(file->body).find("https://"), std::string::npos)
         << "nothing is fetched from elsewhere";
     // href="x", src="x" and from "./x".
@@ -267,6 +305,23 @@ TEST(ConsoleFiles, ThePageNamesOnlyFilesThatAreThere) {
     }
   }
   EXPECT_EQ(files.at("/console.js")->content_type, "text/javascript; charset=utf-8");
+}
+
+TEST(ConsoleFiles, TheDocumentsThatAlarmsLinkToAreServed) {
+  std::map<std::string, const ConsoleFile*> files;
+  for (const ConsoleFile* file = kConsoleFiles; !file->path.empty(); ++file)
+    files[std::string(file->path)] = file;
+  ASSERT_TRUE(files.contains("/runbooks.js"));
+  const std::string links(files.at("/runbooks.js")->body);
+  size_t named = 0;
+  for (size_t end = links.find(".md\""); end != std::string::npos; end = links.find(".md\"", end + 1)) {
+    const size_t begin = links.rfind('"', end) + 1;
+    const std::string path = "/docs/" + links.substr(begin, end + 3 - begin);
+    EXPECT_TRUE(files.contains(path)) << path;
+    ++named;
+  }
+  EXPECT_GT(named, 5u);
+  EXPECT_EQ(files.at("/docs/failures.md")->content_type, "text/plain; charset=utf-8");
 }
 
 TEST(ConsoleFiles, MetricsTellOfAlarmsAndProcesses) {

@@ -55,9 +55,29 @@ class FakeMetaserver {
           co_return Status{};
         });
   }
+  /// It lists `quotas` from now on, and counts how often it is asked.
+  void list_quotas(proto::ListQuotasResponse quotas) {
+    server_.handle(
+        rpc::Method::kListQuotas,
+        [this, quotas = std::move(quotas)](Context, const proto::ListQuotasRequest&,
+                                           proto::ListQuotasResponse& response) -> asio::awaitable<Status> {
+          response = quotas;
+          ++quotas_asked;
+          co_return Status{};
+        });
+    server_.handle(rpc::Method::kListSnapshots,
+                   [](Context, const proto::ListSnapshotsRequest&,
+                      proto::ListSnapshotsResponse& response) -> asio::awaitable<Status> {
+                     proto::Snapshot& snapshot = *response.add_snapshots();
+                     snapshot.set_path("/home");
+                     snapshot.set_name("monday");
+                     co_return Status{};
+                   });
+  }
   Status start(const runtime::Endpoint& at) { return server_.start(at); }
   asio::awaitable<void> stop() { return server_.stop(); }
 
+  int quotas_asked = 0;
   bool refuses = false;
   int registrations = 0;
   proto::RegisterMonitorRequest registered;

@@ -124,6 +124,15 @@ TEST_F(MetricsDocument, HasPointsOfTimeLeastMeanAndMost) {
   EXPECT_TRUE(ask("names=rss").at("series")[1].at("points").empty());
 }
 
+TEST_F(MetricsDocument, ASumIsOneSeriesForEachMetric) {
+  record();
+  const Json answer = ask("names=rss&since=19&step=5&sum=yes");
+  ASSERT_EQ(answer.at("series").size(), 1u);
+  EXPECT_EQ(answer.at("series")[0].at("server"), "");
+  EXPECT_EQ(answer.at("series")[0].at("points")[1], Json::array({5.0, 5.0, 7.0, 9.0}));
+  EXPECT_FALSE(MetricsQuery::parse("sum=no"));
+}
+
 TEST_F(MetricsDocument, NothingRecordedIsSaid) {
   const Json list = ask("");
   EXPECT_TRUE(list.at("servers").empty());

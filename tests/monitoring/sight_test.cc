@@ -8,6 +8,7 @@
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
+#include "monitoring/sight/request_metrics.h"
 #include "monitoring/sight/thread_log.h"
 #include "tests/monitoring/hand_clock.h"
 
@@ -52,6 +53,29 @@ TEST(Sight, NestedModulesShareTheTraceAndNameTheirCallingContext) {
   ASSERT_EQ(totals.size(), 3u) << "inner below outer and inner alone are different calling contexts";
   const uint64_t nested = child_path(child_path(0, kOuter), kInner);
   EXPECT_EQ(path_names(totals).at(nested), "test.outer > test.inner");
+}
+
+TEST(Sight, RequestsOfAnOperationAreCountedWithTheirTime) {
+  constexpr Site kRead{"serve.ReadChunk"}, kSmall{"serve.ReadSmallChunk"}, kWrite{"serve.WriteChunk"};
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  metrics::Metrics metrics;
+  add_request_metrics(metrics, recorder,
+                      {{"read", {"ReadChunk", "ReadSmallChunk"}}, {"write", {"WriteChunk"}}});
+  for (const Site* site : {&kRead, &kSmall, &kRead}) {
+    Module served{recorder.root_context(), *site};
+    clock.advance(500ms);
+  }
+  {
+    Module open{recorder.root_context(), kWrite};
+    const std::string text = metrics.text();
+    EXPECT_NE(text.find("kintsugi_requests_total{operation=\"read\"} 3\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("kintsugi_request_seconds_total{operation=\"read\"} 1.5\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("kintsugi_requests_total{operation=\"write\"} 0\n"), std::string::npos)
+        << "it has not ended";
+  }
+  EXPECT_NE(metrics.sample_values().find("3 1\n"), std::string::npos) << metrics.sample_values();
 }
 
 TEST(Sight, RegionsThatAreOpenAreCountedByName) {

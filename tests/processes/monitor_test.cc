@@ -99,6 +99,15 @@ TEST_F(Monitor, IsStartedWithTheClusterAndServesItsConsole) {
   EXPECT_THAT(page("/"), HasSubstr("<title>Kintsugi console</title>"));
   EXPECT_THAT(page("/console.js"), HasSubstr("Content-Type: text/javascript"));
   EXPECT_EQ(api("servers").at("servers").size(), 3u);
+  ASSERT_TRUE(eventually(
+      [&] { return api("overview").at("data").at("sentence") == "No data is stored yet."; }, seconds(20)))
+      << page("/api/v1/overview");
+  ASSERT_EQ(kintsugi({"put", make_file("file", 300'000, 1), "/file"}).exit_code, 0);
+  const auto is_whole = [&] {
+    const std::string sentence = api("overview").at("data").at("sentence");
+    return sentence.ends_with("whole.");
+  };
+  EXPECT_TRUE(eventually(is_whole, seconds(10))) << page("/api/v1/overview");
   for (const char* name : {"processes", "alarms", "repairs", "devices", "regions"})
     EXPECT_TRUE(api(name).is_object()) << name;
   EXPECT_THAT(page("/metrics"), HasSubstr("kintsugi_monitor_alarms 0"));

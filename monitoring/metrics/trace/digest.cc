@@ -31,17 +31,19 @@ void Digest::add_column(std::vector<Column>& columns, const Header& header, cons
                         Column column) {
   const std::string& source = header.sources[metric.source].name;
   if (!wants(source, metric.name)) return;
-  const auto [known, added] = known_.try_emplace({source, metric.name}, series_.size());
+  const std::string shown = request_.sums ? std::string() : source;
+  const auto [known, added] = known_.try_emplace({shown, metric.name}, series_.size());
   if (added && series_.size() >= kMostSeries) {
     known_.erase(known);
     return;
   }
   if (added) {
     series_.push_back(
-        {.source = source, .metric = metric.name, .kind = metric.kind, .limit = metric.limit, .bins = {}});
-    last_.emplace_back();
+        {.source = shown, .metric = metric.name, .kind = metric.kind, .limit = metric.limit, .bins = {}});
   }
   column.series = known->second;
+  column.last = known_last_.try_emplace({source, metric.name}, last_.size()).first->second;
+  last_.resize(std::max(last_.size(), column.last + 1));
   column.source = metric.source;
   columns.push_back(column);
 }
@@ -76,31 +78,37 @@ void Digest::add_row(const Header& header, const std::vector<Column>& columns, c
     bool shown = false;
     for (const Column& column : columns) {
       if (column.source != restart.source) continue;
-      last_[column.series] = {};
+      last_[column.last] = {};
       shown = true;
     }
     if (shown && counts) restarts_.emplace_back(header.sources[restart.source].name, row.t_ns);
   }
   const int64_t longest_gap_ns = header.period.count() * kLongestGap;
+  std::vector<double> sums(series_.size(), kMissing);  // without DigestRequest::sums a series has one column
   for (const Column& column : columns) {
     const double value = row.values[column.witness.value_or(column.at)];
     const bool is_open_region = column.witness && std::isfinite(value);
-    add_value(column, is_open_region ? open_in(row, column.at) : value, row.t_ns, longest_gap_ns);
+    const auto says =
+        told(column, is_open_region ? open_in(row, column.at) : value, row.t_ns, longest_gap_ns);
+    double& sum = sums[column.series];
+    if (says) sum = std::isfinite(sum) ? sum + *says : *says;
   }
+  for (size_t i = 0; counts && i < sums.size(); ++i)
+    if (std::isfinite(sums[i])) add_value(series_[i], sums[i], row.t_ns);
 }
 
-void Digest::add_value(const Column& column, double value, int64_t t_ns, int64_t longest_gap_ns) {
-  if (!std::isfinite(value)) return;
-  DigestedSeries& series = series_[column.series];
-  if (series.kind == Kind::kCounter) {
-    Last& last = last_[column.series];
-    const double grown = value - last.value;
-    const int64_t passed_ns = t_ns - last.t_ns;
-    last = {.value = value, .t_ns = t_ns};
-    if (!(grown >= 0) || passed_ns <= 0 || passed_ns > longest_gap_ns) return;
-    value = grown / static_cast<double>(passed_ns) * 1e9;
-  }
-  if (t_ns < request_.since_ns || t_ns >= request_.until_ns) return;
+std::optional<double> Digest::told(const Column& column, double value, int64_t t_ns, int64_t longest_gap_ns) {
+  if (!std::isfinite(value)) return {};
+  if (series_[column.series].kind != Kind::kCounter) return value;
+  Last& last = last_[column.last];
+  const double grown = value - last.value;
+  const int64_t passed_ns = t_ns - last.t_ns;
+  last = {.value = value, .t_ns = t_ns};
+  if (!(grown >= 0) || passed_ns <= 0 || passed_ns > longest_gap_ns) return {};
+  return grown / static_cast<double>(passed_ns) * 1e9;
+}
+
+void Digest::add_value(DigestedSeries& series, double value, int64_t t_ns) {
   const auto [bin, added] = series.bins.try_emplace((t_ns - request_.since_ns) / request_.step_ns,
                                                     Bin{.least = value, .most = value});
   bin->second.least = std::min(bin->second.least, value);

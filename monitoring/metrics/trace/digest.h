@@ -25,9 +25,10 @@ struct DigestRequest {
   std::vector<std::string> metrics;
   int64_t since_ns = 0, until_ns = 0;  ///< wall time; rows from `since_ns` to before `until_ns` count
   int64_t step_ns = 0;                 ///< longer than 0
+  bool sums = false;                   ///< one series for each metric: in each row the sum over its sources
 };
 
-/// One metric of one source.
+/// One metric of one source, or its sum over all sources; `source` is empty then.
 struct DigestedSeries {
   std::string source, metric;
   Kind kind = Kind::kGauge;
@@ -58,6 +59,7 @@ class Digest {
  private:
   struct Column {
     size_t series = 0;  ///< index into series_
+    size_t last = 0;    ///< index into last_
     uint32_t source = 0;
     size_t at = 0;  ///< index into Row::values, or the region's into Header::regions
     /// For a region the index of a value that is missing when the regions are. None: it is no region.
@@ -72,13 +74,15 @@ class Digest {
   bool wants(std::string_view source, std::string_view metric) const;
   void add_column(std::vector<Column>& columns, const Header& header, const Metric& metric, Column column);
   void add_row(const Header& header, const std::vector<Column>& columns, const Row& row);
-  void add_value(const Column& column, double value, int64_t t_ns, int64_t longest_gap_ns);
+  /// What `value` says of the time of its row: itself, or the rate of a counter. None: nothing.
+  std::optional<double> told(const Column& column, double value, int64_t t_ns, int64_t longest_gap_ns);
+  void add_value(DigestedSeries& series, double value, int64_t t_ns);
 
   const DigestRequest request_;
   std::vector<DigestedSeries> series_;
-  std::vector<Last> last_;  ///< index: series; the latest value of a counter
-  /// Key: source and metric; value: index into series_.
-  std::map<std::pair<std::string, std::string>, size_t> known_;
+  std::vector<Last> last_;  ///< the latest value of each counter of each source
+  /// Keys: source (empty in sums) and metric; values: indexes into series_ and last_.
+  std::map<std::pair<std::string, std::string>, size_t> known_, known_last_;
   std::vector<std::pair<std::string, int64_t>> restarts_;
 };
 

@@ -1,0 +1,11 @@
+# The files of the console, and of the documents those that tell what to do about an alarm.
+function(console_files folder docs out)
+  if(NOT CMAKE_SCRIPT_MODE_FILE)
+    set(again CONFIGURE_DEPENDS)
+  endif()
+  file(GLOB files ${again} ${folder}/*.html ${folder}/*.css ${folder}/*.js ${folder}/*.svg ${docs}/runbooks/*.md)
+  foreach(name diagnosis failures forecasts operations)
+    list(APPEND files ${docs}/${name}.md)
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,163 @@
+#include "monitoring/daemon/data_health.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/proto/verdicts.h"
+#include "monitoring/daemon/absence_detector.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+constexpr size_t kMostListed = 3;  ///< servers that a sentence names
+
+/// "1,204".
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3;)
+    digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string counted(uint64_t number, std::string_view one) {
+  return fmt::format("{} {}{}", grouped(number), one, number == 1 ? "" : "s");
+}
+
+/// "chunkserver-3, chunkserver-4 and 2 others".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + proto::printable(names[i]);
+  if (names.size() > kMostListed)
+    text += fmt::format(" and {}", counted(names.size() - kMostListed, "other"));
+  return text;
+}
+
+std::vector<std::string> servers_away(const proto::ListServersResponse& servers) {
+  std::vector<std::string> names;
+  for (const proto::ServerState& server : servers.servers())
+    if (server.liveness() != proto::ServerState::ALIVE) names.push_back(server.name());
+  return names;
+}
+
+uint64_t repairing(const proto::RepairStatusResponse& repairs) {
+  return static_cast<uint64_t>(
+      std::ranges::count(repairs.running(), proto::RepairRecord::REPAIR, &proto::RepairRecord::kind));
+}
+
+/// What comes next for stripes that lack chunks, as the second half of a sentence.
+std::string what_comes_next(const proto::RepairStatusResponse& repairs) {
+  if (repairing(repairs) > 0)
+    return fmt::format("they are being repaired, about {} left",
+                       proto::time_left(to_seconds(*repairs_left(repairs))));
+  if (repairs.unrepairable() > 0)
+    return fmt::format("{} cannot be rebuilt now", counted(repairs.unrepairable(), "chunk"));
+  if (repairs.queued() > 0) return "their repair waits, and none runs";
+  if (repairs.delayed() > 0)
+    return fmt::format("their repair begins when the servers have been dead for {}",
+                       proto::time_left(repairs.repair_delay_seconds()));
+  return "their repair has not begun";
+}
+
+/// "3 of 1,204 stripes".
+std::string some_of(uint64_t some, const proto::DiskFreeResponse& space) {
+  return fmt::format("{} of {}", grouped(some), counted(space.stripes(), "stripe"));
+}
+
+/// `otherwise`: what helps besides starting the servers that are away.
+std::string bring_back(const ClusterWatch& watch, std::string_view otherwise) {
+  const std::vector<std::string> away = servers_away(watch.servers());
+  if (away.empty()) return "Look at the alarms, and bring back the disks that are missing.";
+  return fmt::format("Start {} again, or {}.", listed(away), otherwise);
+}
+
+DataHealth degraded_health(const ClusterWatch& watch) {
+  const proto::DiskFreeResponse& space = watch.space();
+  const proto::StripeHealth& health = space.health();
+  const bool at_risk = health.without_spare() > health.unreadable();
+  std::string lack = at_risk ? fmt::format("{} cannot lose another chunk",
+                                           some_of(health.without_spare() - health.unreadable(), space))
+                             : fmt::format("{} lack{} a chunk and can be read",
+                                           some_of(health.degraded() - health.unreadable(), space),
+                                           health.degraded() - health.unreadable() == 1 ? "s" : "");
+  const std::string next = watch.nobody_repairs().empty()
+                               ? what_comes_next(watch.repairs())
+                               : "nothing repairs them, since no repair manager is registered";
+  DataHealth told{.level = at_risk ? DataHealth::Level::kBad : DataHealth::Level::kWarning,
+                  .sentence = fmt::format("{}; {}.", lack, next),
+                  .action = {}};
+  if (!watch.nobody_repairs().empty()) {
+    told.level = DataHealth::Level::kBad;
+    told.action = "Start kintsugi-repair-manager.";
+  } else if (repairing(watch.repairs()) == 0 &&
+             watch.repairs().unrepairable() + watch.repairs().queued() > 0) {
+    told.action = bring_back(watch, "add servers");
+  }
+  return told;
+}
+
+}  // namespace
+
+std::string_view name_of(DataHealth::Level level) {
+  switch (level) {
+    case DataHealth::Level::kGood: return "good";
+    case DataHealth::Level::kWarning: return "warning";
+    default: return "bad";
+  }
+}
+
+DataHealth data_health(const ClusterWatch& watch) {
+  const proto::DiskFreeResponse& space = watch.space();
+  const proto::StripeHealth& health = space.health();
+  const std::optional<Duration> answered = watch.answered_ago();
+  if (!answered || *answered > AbsenceDetector::kUnanswered)
+    return {.level = DataHealth::Level::kBad,
+            .sentence = "The metaserver does not answer: nothing can be read or written until it is back.",
+            .action = fmt::format("Check that its process and its machine ({}) run, and start it again.",
+                                  watch.metaserver().to_string())};
+  if (health.unreadable() > 0)
+    return {.level = DataHealth::Level::kBad,
+            .sentence = fmt::format("{} cannot be read: too few of their chunks are there.",
+                                    some_of(health.unreadable(), space)),
+            .action = bring_back(watch, "bring back the disks")};
+  if (health.degraded() > 0) return degraded_health(watch);
+  if (health.not_reported_size() > 0) {
+    std::vector<std::string> names;
+    for (const proto::ServerName& server : health.not_reported())
+      names.push_back(server.name());
+    return {.level = DataHealth::Level::kWarning,
+            .sentence =
+                fmt::format("Nothing is known to be missing; {} {} not told {} chunks yet.", listed(names),
+                            names.size() == 1 ? "has" : "have", names.size() == 1 ? "its" : "their"),
+            .action = {}};
+  }
+  const std::string whole = space.stripes() == 0 ? "No data is stored yet"
+                            : space.stripes() == 1
+                                ? "The only stripe is whole"
+                                : fmt::format("All {} stripes are whole", grouped(space.stripes()));
+  if (!watch.nobody_repairs().empty())
+    return {
+        .level = DataHealth::Level::kWarning,
+        .sentence = whole + "; what is lost from now on stays lost, since no repair manager is registered.",
+        .action = "Start kintsugi-repair-manager."};
+  return {.level = DataHealth::Level::kGood, .sentence = whole + ".", .action = {}};
+}
+
+std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs) {
+  double estimated = 0;
+  size_t count = 0;
+  for (const proto::RepairRecord& record : repairs.running()) {
+    if (record.kind() != proto::RepairRecord::REPAIR) continue;
+    estimated += record.estimated_seconds();
+    ++count;
+  }
+  if (count == 0) return {};
+  const double each = estimated / static_cast<double>(count);
+  const double rounds = 1 + static_cast<double>(repairs.queued()) / static_cast<double>(count);
+  const std::chrono::duration<double> left(std::clamp(each * rounds, 1.0, 1e9));
+  return std::chrono::duration_cast<Duration>(left);
+}
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,30 @@
+/// The first thing that an operator wants to know: whether all data is whole, and if not, what comes next.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "monitoring/daemon/cluster_watch.h"
+
+namespace kintsugi::monitoring {
+
+struct DataHealth {
+  enum class Level { kGood, kWarning, kBad };
+  Level level = Level::kGood;
+  std::string
+      sentence;        ///< "12 of 1,204 stripes lack a chunk; they are being repaired, about 40 s are left."
+  std::string action;  ///< what to do, in a sentence; empty: nothing
+};
+
+/// "good", "warning", "bad".
+std::string_view name_of(DataHealth::Level level);
+
+/// What holds by the metaserver's last answer; while it is silent, that nothing can be read or written.
+DataHealth data_health(const ClusterWatch& watch);
+
+/// How long the repairs that run or are queued will take, if each takes as long as those that run were estimated to
+/// take and as many run at a time as now. None: no repair runs.
+std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs);
+
+}  // namespace kintsugi::monitoring

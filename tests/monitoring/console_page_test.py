@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""The pages of the console in a real browser, over documents that a test makes up. Exits with 77 when there is no Chromium."""
+
+import contextlib
+import copy
+import html.parser
+import http.server
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONSOLE = ROOT / "monitoring/console"
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# What a page is asked besides, and then what a reader does. `visit` looks at several pages one after the other.
+PROBE = """<script>
+addEventListener("error", (event) => { document.body.dataset.error = event.message; });
+addEventListener("unhandledrejection", (event) => { document.body.dataset.error = String(event.reason); });
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+async function visit(pages) {
+  const seen = {};
+  for (const page of pages) {
+    location.hash = page;
+    await pause(1500);
+    seen[page] = { text: document.querySelector("main").innerText.replace(/\\s+/g, " "), overflow: document.documentElement.scrollWidth - innerWidth };
+  }
+  document.body.dataset.seen = JSON.stringify(seen);
+}
+const begun = setInterval(() => {
+  if (!document.body?.dataset.ready) return;
+  clearInterval(begun);
+  %s
+}, 100);
+</script>"""
+PAGES = ["#overview", "#servers", "#servers/server-10", "#disks", "#clients", "#repairs", "#alarms", "#files", "#developers"]
+
+
+def server(number, **changes):
+    name = f"server-{number}"
+    disk = {"path": f"/data/{number}", "health": "well", "reason": "", "total_bytes": 1 << 40, "free_bytes": 1 << 39, "chunks": 7, "full": False}
+    return {"server_id": str(100 + number), "number": number, "name": name, "address": f"10.0.0.{number}:1", "http": f"10.0.0.{number}:2", "rack": "rack-1",
+            "liveness": "alive", "draining": False, "slow_factor": 0, "held_back": "", "heartbeat_s_ago": 0.4, "total_bytes": 1 << 40, "free_bytes": 1 << 39,
+            "chunks": 7, "disks": 1, "failed_disks": 0, "disk_states": [disk], "busy": 0.25, "repairs": 0, "user_rate": 1 << 20, "repair_rate": 0, "alarms": [],
+            "silent_s": 0.5, "open": 0, "loop_lag_s": 0, "stalled_s": 0, **changes}
+
+
+def process(kind, name, **changes):
+    return {"process": f"{abs(hash(name)):016x}"[:16], "kind": kind, "name": name, "host": "left", "address": "", "silent_s": 0.2, "ended": False, "uptime_s": 90,
+            "open": 2, "oldest_s": 1.5, "tasks_begun": 5, "tasks_failed": 0, "loop_lag_s": 0, "stalled_s": 0, "dropped": 0, "truncated": False, "refused": 0, **changes}
+
+
+def alarm(**changes):
+    return {"id": 1, "kind": "silent", "server": "server-2", "server_id": "102", "process": "x", "process_kind": "chunkserver", "region": "", "waiters": 0,
+            "servers_waiting": [], "operations": [], "since_s": 30, "confidence": "certain", "measured_right": 0, "measured_of": 0, "why": ["no heartbeat"], "masked": False,
+            "factor": 0, "stack": [], "chain": [], "file": "", "line": 0, "function": "", "device": "", "raised_unix_s": 1795880000, "cleared_unix_s": 0,
+            "line_of_text": "server-2: does not report", "advice": "server-2 does not answer; no operation waits for it now. Start it again.", **changes}
+
+
+def documents():
+    """A healthy cluster of three servers."""
+    return {
+        "overview": {
+            "monitor": {"address": "10.0.0.9:1", "uptime_s": 500, "last_round_s": 0.1, "kept_bytes": 1000, "replaced": False},
+            "metaserver": {"address": "10.0.0.8:1", "answers": True, "answered_s_ago": 0.3},
+            "servers": {"all": 3, "alive": 3, "suspect": 0, "dead": 0, "reporting": 3},
+            "data": {"level": "good", "sentence": "All 1,204 stripes are whole.", "action": ""},
+            "stripes": {"all": 1204, "degraded": 0, "without_spare": 0, "unreadable": 0, "missing_chunks": 0, "servers_not_reported": 0},
+            "space": {"total_bytes": 3 << 40, "free_bytes": 2 << 40, "stored_bytes": 1 << 40, "storable_bytes": 1 << 40, "policy": "rs-6-3-1024k", "files": 77},
+            "processes": 5, "alarms": 0, "masked_alarms": 0, "holding_alarms": 0, "ending_alarms": 0,
+            "repairs": {"running": 0, "queued": 0, "delayed": 0, "unrepairable": 0},
+            "reports": {"accepted": 10, "bytes": 10, "refused": 0, "repeated": 0, "too_many": 0}},
+        "servers": {"parts": [{"kind": "metaserver", "name": "metaserver", "alarms": []}, {"kind": "monitor", "name": "monitor"}],
+                    "servers": [server(10), server(2), server(1)]},
+        "alarms": {"now_unix_s": 1795886076.8, "standing": [], "history": []},
+        "processes": {"processes": [process("repair-manager", "repair manager a"), process("mount", "/mnt/anna"), process("chunkserver", "server-1")]},
+        "repairs": {"queued": 0, "delayed": 0, "done": 5, "failed": 0, "unrepairable": 0, "bytes_repaired": 1 << 30, "delay_s": 900, "left_s": None, "running": []},
+        "names": {"known": True, "quotas": [{"path": "/home/anna", "bytes": 95, "most_bytes": 100, "files": 3, "most_files": None, "counting": False}],
+                  "snapshots": [{"path": "/home", "name": "monday", "created_unix_s": 1795880000, "kept_bytes": 5, "deleting": False}]},
+        "devices": {"devices": [{"process": "x", "name": "server-1", "kind": "disk", "device": "/data/1", "latency_s": 0.012, "factor": 4, "requests_per_s": 3,
+                                 "rate_in": 0, "rate_out": 0, "oldest_pending_s": 0, "pending": 0}]},
+        "regions": {"regions": [{"region": "disk.read", "count": 4, "per_second": 2, "typical_s": 0.001, "p99_s": 0.1, "processes": 3, "slowest": "server-2",
+                                 "slowest_s": 0.1, "slowest_factor": 1}]},
+        "models": {"models": []},
+        "metrics": {"now_unix_s": 1795886076, "since_unix_s": 1795882476, "step_s": 12, "restarts": [], "recording": {"on": True, "period_s": 1, "bytes": 5, "stopped": ""},
+                    "servers": [], "series": [
+                        {"server": "", "metric": 'kintsugi_requests_total{operation="read"}', "kind": "counter", "limit": None, "points": [[1795884000, 4, 4, 4], [1795884012, 4, 4, 4]]},
+                        {"server": "", "metric": 'kintsugi_request_seconds_total{operation="read"}', "kind": "counter", "limit": None,
+                         "points": [[1795884000, 1, 1, 1], [1795884012, 1, 1, 1]]}]},
+    }
+
+
+class Page(html.parser.HTMLParser):
+    """The text that a reader sees, by the id of what holds it, and the body's attributes."""
+
+    VOID = {"meta", "link", "img", "input", "br"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.pieces, self.body, self.classes = [], [], {}, {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "body":
+            self.body = attributes
+        if "id" in attributes:
+            self.classes[attributes["id"]] = attributes.get("class", "")
+        if tag not in self.VOID:
+            self.stack.append((tag, attributes.get("id"), "hidden" in attributes or tag in ("script", "style", "title")))
+
+    def handle_endtag(self, tag):
+        while self.stack and self.stack.pop()[0] != tag:
+            pass
+
+    def handle_data(self, text):
+        if text.strip() and not any(hidden for _, _, hidden in self.stack):
+            self.pieces.append(([name or tag for tag, name, _ in self.stack], text.strip()))
+
+    def text(self, within="main"):
+        return " ".join(text for path, text in self.pieces if within in path)
+
+
+class Served:
+    def __init__(self, documents, do="", answers_of_api=None):
+        self.documents, self.do, self.left = documents, do, answers_of_api
+
+    def answer(self, path):
+        name = path.split("?")[0]
+        if name.startswith("/api/v1/"):
+            if self.left is not None:
+                self.left -= 1
+                if self.left < 0:
+                    return 500, "text/plain", b"gone"
+            return 200, "application/json", json.dumps(self.documents[name.removeprefix("/api/v1/")]).encode()
+        file = CONSOLE / (name[1:] or "index.html")
+        body = file.read_bytes()
+        if file.name == "index.html":
+            body = body.replace(b"</head>", (PROBE % self.do).encode() + b"</head>")
+        return 200, TYPES[file.suffix], body
+
+
+@contextlib.contextmanager
+def serving(served):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            status, kind, body = served.answer(self.path)
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_address[1]}/"
+        listening.shutdown()
+
+
+def page(documents, where="", size="1280,900", **what):
+    """What is there some seconds after the page was opened."""
+    with serving(Served(documents, **what)) as address, tempfile.TemporaryDirectory() as profile:
+        done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--lang=en-US", f"--user-data-dir={profile}", f"--window-size={size}",
+                               "--virtual-time-budget=20000", "--dump-dom", address + where],
+                              capture_output=True, text=True, timeout=120, env={"TZ": "UTC", "HOME": profile, "PATH": "/usr/bin:/bin"})
+    shown = Page(done.stdout)
+    assert "data-error" not in shown.body, f"{where}: {shown.body['data-error']}"
+    return shown
+
+
+def visited(documents, size="1280,900"):
+    """The text of every page and how far it is too wide."""
+    return json.loads(page(documents, size=size, do=f"visit({json.dumps(PAGES)})").body["data-seen"])
+
+
+def degraded():
+    changed = documents()
+    changed["overview"]["data"] = {"level": "bad", "sentence": "12 of 1,204 stripes cannot lose another chunk; they are being repaired, about 40 s left.", "action": "Wait."}
+    changed["overview"]["servers"] |= {"alive": 2, "dead": 1}
+    changed["overview"] |= {"alarms": 1}
+    changed["servers"]["servers"][1] = server(2, liveness="dead", alarms=[1], silent_s=None)
+    changed["alarms"]["standing"] = [alarm()]
+    return changed
+
+
+class Console(unittest.TestCase):
+    def test_it_begins_with_the_health_of_data(self):
+        shown = page(documents())
+        self.assertTrue(shown.text().startswith("✓ All 1,204 stripes are whole."), shown.text()[:200])
+        self.assertEqual(shown.classes["verdict"], "verdict good")
+        self.assertIn("No operation is held up.", shown.text())
+
+    def test_every_page_shows_what_it_is_for(self):
+        wanted = {"#overview": ["Throughput of users", "Files 77", "rs-6-3-1024k", "260 ms"], "#servers": ["server-10", "rack-1", "50 % of 1.0 TiB"],
+                  "#servers/server-10": ["10.0.0.10:1", "Disks busy"], "#disks": ["/data/1", "12 ms", "4.0 ×"], "#clients": ["/mnt/anna", "1 mount"],
+                  "#repairs": ["Done 5, 1.0 GiB", "15 min", "Rebuilt by repairs"], "#alarms": ["No alarm is active."],
+                  "#files": ["/home/anna", "95 % of 100 B", "monday", "2026-11-28 15:33:20 UTC"], "#developers": ["disk.read", "repair manager a"]}
+        seen = visited(documents())
+        self.assertEqual(set(seen), set(wanted))
+        for where, texts in wanted.items():
+            for text in ["✓ All 1,204 stripes are whole.", *texts]:
+                self.assertIn(text, seen[where]["text"], where)
+
+    def test_on_every_page_the_health_of_data_and_what_to_do_stand_first_and_no_page_is_wider_than_a_telephone(self):
+        seen = visited(degraded(), size="500,844")
+        for where in PAGES:
+            self.assertTrue(seen[where]["text"].startswith("✕ 12 of 1,204 stripes cannot lose another chunk; they are being repaired, about 40 s left. Wait."), where)
+            self.assertLessEqual(seen[where]["overflow"], 0, where)
+        alarms = seen["#alarms"]["text"]
+        self.assertIn("server-2 does not answer; no operation waits for it now. Start it again.", alarms)
+        self.assertIn("docs/failures.md", alarms)
+
+    def test_the_arrows_go_to_the_next_page_where_a_dead_server_is_named_and_stands_first(self):
+        shown = page(degraded(), do='document.querySelector("nav a").focus(); '
+                                    'document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));')
+        self.assertEqual(shown.body["data-ready"], "servers")
+        self.assertIn("2 of 3 alive, server-2 dead", shown.text("parts"))
+        names = [text for path, text in shown.pieces if "server-list" in path and text.startswith("server-")]
+        self.assertEqual(names, ["server-2", "server-1", "server-10"])
+
+    def test_a_silent_metaserver_is_a_part_of_the_cluster_that_is_gone(self):
+        changed = documents()
+        changed["overview"]["data"] = {"level": "bad", "sentence": "The metaserver does not answer.", "action": "Start it."}
+        changed["overview"]["metaserver"] |= {"answers": False, "answered_s_ago": 12}
+        shown = page(changed, "#servers")
+        self.assertIn("✕ silent for 12 s", shown.text("parts"))
+        self.assertNotIn("✓ alive", shown.text("server-list"), "what the metaserver said of servers may be old")
+
+    def test_a_monitor_that_goes_away_takes_the_place_of_the_sentence(self):
+        for answers in (0, 9):
+            shown = page(documents(), answers_of_api=answers)
+            self.assertTrue(shown.text().startswith("✕ The monitor does not answer: what is shown may be old."), shown.text()[:200])
+            self.assertIn("data-old", shown.body)
+
+    def test_search_finds_by_a_part_of_the_name_and_texts_of_reports_are_shown_as_they_are(self):
+        changed = documents()
+        changed["processes"]["processes"].append(process("mount", "<img src=x onerror=alert(1)>"))
+        find = 'const f = document.getElementById("search"); f.value = "%s"; f.dispatchEvent(new Event("input"));'
+        self.assertIn("server-10", page(changed, do=find % "ver-10").text("found"))
+        self.assertIn("<img src=x onerror=alert(1)>", page(changed, do=find % "onerror mount").text("found"))
+        self.assertIn("Nothing has that name.", page(changed, do=find % "ghost").text("found"))
+
+
+if __name__ == "__main__":
+    if not BROWSER:
+        print("there is no Chromium here")
+        sys.exit(77)
+    unittest.main()
