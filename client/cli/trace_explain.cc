@@ -47,6 +47,16 @@ Kinds requests_of(const flow::Trace& trace, const flow::Flows& flows) {
   return kinds;
 }
 
+/// Of flows_by_call, those that a command asked for: what servers do besides is nothing that it was slow by.
+Kinds calls_of(const flow::Trace& trace, const flow::Flows& calls) {
+  Kinds kinds = requests_of(trace, calls);
+  for (cause::FlowsOfOneKind& kind : kinds)
+    std::erase_if(kind.flows,
+                  [&](flow::FlowId id) { return calls.flows[id].reason != flow::Reason::kStart; });
+  std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) { return kind.flows.empty(); });
+  return kinds;
+}
+
 bool has_commands(const flow::Trace& trace) {
   return std::ranges::any_of(trace.processes(),
                              [](const flow::Process& one) { return one.binary == tracing::kCommand; });
@@ -130,14 +140,14 @@ Status explain_kinds(const Recorded& odd, const Recorded* normal, std::vector<Tr
   return {};
 }
 
-/// Compares requests, those of commands as well, and then commands as wholes.
+/// Compares requests, of commands if there are some, and then commands as wholes.
 Status explain_requests(const Separated& separated, const Separated* normal,
                         std::vector<TraceAnswer>& answers) {
   std::optional<flow::Flows> calls, normal_calls;
   const auto requests = [](const Separated& one, std::optional<flow::Flows>& by_call) {
-    if (has_commands(one.trace)) by_call = tracing::flows_by_call(one.trace);
-    const flow::Flows& flows = by_call ? *by_call : one.flows;
-    return Recorded{one.trace, flows, requests_of(one.trace, flows)};
+    if (!has_commands(one.trace)) return Recorded{one.trace, one.flows, requests_of(one.trace, one.flows)};
+    by_call = tracing::flows_by_call(one.trace);
+    return Recorded{one.trace, *by_call, calls_of(one.trace, *by_call)};
   };
   const auto commands = [](const Separated& one) {
     return Recorded{one.trace, one.flows, commands_of(one.trace, one.flows)};
