@@ -6,6 +6,7 @@
 #include "client/cli/paths.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
+#include "client/cli/traced_command.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -245,7 +246,7 @@ Status disk_free(Session& session, BlockingClient& client) {
 std::vector<Command> namespace_commands() {
   const auto a = std::make_shared<Arguments>();
   const char* const file_or_directory = "File or directory in the cluster";
-  return {
+  return with_trace({
       {.name = "ls",
        .help = "List a directory; a name with other than printable characters is shown as $'a\\nb'",
        .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
@@ -287,7 +288,7 @@ std::vector<Command> namespace_commands() {
        .help = "Show how much the cluster holds and has free",
        .prints_json = true,
        .run = connected(disk_free)},
-  };
+  });
 }
 
 }  // namespace kintsugi::cli

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <random>
 #include <thread>
 
 #include "client/cli/commands.h"
@@ -14,6 +13,7 @@
 #include "client/cli/session.h"
 #include "client/cli/trace_explain.h"
 #include "client/cli/trace_export.h"
+#include "client/cli/trace_otlp.h"
 #include "client/cli/trace_text.h"
 #include "client/cli/traced_daemon.h"
 #include "common/config/units.h"
@@ -29,8 +29,6 @@ using proto::TraceResponse;
 constexpr auto kAskInterval = std::chrono::milliseconds(50);
 /// Whoever interrupts a command does not want to wait.
 constexpr auto kGiveBackLimit = std::chrono::seconds(2);
-/// A request of ours passes through four processes; one that goes round is stopped.
-constexpr uint32_t kMostHops = 8;
 
 struct Arguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
@@ -52,28 +50,6 @@ std::string_view name_of(TraceResponse::Phase phase) {
   }
 }
 
-Json to_json(const std::vector<FollowedProcess>& followed) {
-  Json all = Json::array();
-  for (const FollowedProcess& process : followed)
-    all.push_back({{"address", process.address},
-                   {"path", process.answer.path()},
-                   {"file", process.file},
-                   {"requests", process.answer.requests()},
-                   {"failure", process.failure.message()}});
-  return all;
-}
-
-void show(const std::vector<FollowedProcess>& followed) {
-  for (const FollowedProcess& process : followed)
-    if (process.failure.ok()) {
-      fmt::print("followed to {}: {} requests; trace {}\n", process.address, process.answer.requests(),
-                 process.file.empty() ? "on its machine: " + shown_name(process.answer.path())
-                                      : shown_name(process.file));
-    } else {
-      fmt::print("no trace of {}: {}\n", process.address, shown_message(process.failure.message()));
-    }
-}
-
 void show(Session& session, const TraceResponse& answer, const std::vector<FollowedProcess>& followed = {}) {
   const double left = static_cast<double>(answer.left_ms()) / 1000;
   if (session.json)
@@ -92,7 +68,7 @@ void show(Session& session, const TraceResponse& answer, const std::vector<Follo
     fmt::print("{} of {} functions patched, {} met; trace on its machine: {}\n", answer.patched(),
                answer.functions(), answer.met(), shown_name(answer.path()));
   if (answer.requests() > 0) fmt::print("{} requests were followed\n", answer.requests());
-  show(followed);
+  fmt::print("{}", to_text(followed));
 }
 
 /// Has the daemon give its code back now rather than at the deadline. The client of a session that was interrupted is
@@ -108,11 +84,6 @@ Status give_back(const Arguments& arguments) {
     (void)end_followed(*client, answer, "");
   }
   return detached ? Status{} : detached.error();
-}
-
-uint64_t new_owner() {
-  std::random_device random;
-  return uint64_t{random()} << 32 | random() | 1;
 }
 
 Status attach(Session& session, BlockingClient& client, const Arguments& arguments) {
@@ -139,7 +110,7 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
     // When the first server dies the others are ended all the same.
     if (!asked && arguments.follow) {
       const std::vector<FollowedProcess> ended = end_followed(client, answer, arguments.out);
-      if (!session.json) show(ended);
+      if (!session.json) fmt::print("{}", to_text(ended));
     }
     KINTSUGI_ASSIGN(answer, std::move(asked));
   }
@@ -188,6 +159,8 @@ Result<tracing::Separated> separated(const std::vector<std::string>& files, cons
     if (const uint64_t lost = named.trace.lost; lost > 0)
       fmt::print(stderr, "{}: {} records found no room, so some requests are incomplete\n", shown_name(file),
                  lost);
+    if (named.trace.end == tracing::End::kFull)
+      fmt::print(stderr, "{}: its memory was full, so what came later is not in it\n", shown_name(file));
     separation.add(named);
   }
   return separation.finish();
@@ -218,11 +191,8 @@ Status export_traces(const Arguments& arguments) {
     if (!file) return status_from_errno(errno, arguments.out);
   }
   std::ostream& out = arguments.out.empty() ? std::cout : file;
-  if (arguments.format == 0) {
-    write_chrome(out, all);
-  } else {
-    write_folded(out, all);
-  }
+  void (*const writers[])(std::ostream&, const tracing::Separated&){write_chrome, write_folded, write_otlp};
+  writers[arguments.format](out, all);
   if (!out.flush()) return {Code::kIoError, "what is exported cannot be written"};
   return {};
 }
@@ -235,7 +205,7 @@ std::vector<Command> trace_commands() {
       "--binary", &a->binary,
       "The binary that was traced, or the directory that it is in; default: where the trace says"};
   const Option files{"FILE", &a->files, "Traces that were recorded at the same time", kRequired};
-  const Choice format{{"chrome", "folded"}, [a](size_t chosen) { a->format = chosen; }};
+  const Choice format{{"chrome", "folded", "otlp"}, [a](size_t chosen) { a->format = chosen; }};
   const Option where{"WHERE", &a->where, "A server's name, number or host:port, or 'metaserver'", kRequired};
   return {{.name = "trace",
            .help = "Record which functions of a daemon run, and when",
@@ -283,7 +253,8 @@ std::vector<Command> trace_commands() {
                 .help = "Write traces as other tools read them",
                 .options = {files,
                             {"--format", format,
-                             "chrome: for Perfetto; folded: for flame graphs. Default: chrome"},
+                             "chrome: for Perfetto; folded: for flame graphs; otlp: spans for collectors of "
+                             "OpenTelemetry. Default: chrome"},
                             {"--out", &a->out, "File to write to; default: standard output"},
                             binary},
                 .prints_bytes = true,

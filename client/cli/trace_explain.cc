@@ -1,5 +1,6 @@
 #include "client/cli/trace_explain.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -33,10 +34,12 @@ TraceAnswer answer_of(std::string about, size_t compared, const Explanation& exp
           cause::describe(explanation, paths, culprit)};
 }
 
+using Kinds = std::vector<cause::FlowsOfOneKind>;
+
 /// Requests begin where a frame of theirs came from somebody that is not traced. Other flows are nobody's request, and whoever traces
 /// is none to compare.
-std::vector<cause::FlowsOfOneKind> requests_of(const Separated& separated) {
-  std::vector<cause::FlowsOfOneKind> kinds = cause::kinds_of_flows(separated.trace, separated.flows);
+Kinds requests_of(const flow::Trace& trace, const flow::Flows& flows) {
+  Kinds kinds = cause::kinds_of_flows(trace, flows);
   std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) {
     const auto method = rpc::method_named(kind.start);
     return !method || method == rpc::Method::kTrace;
@@ -44,23 +47,61 @@ std::vector<cause::FlowsOfOneKind> requests_of(const Separated& separated) {
   return kinds;
 }
 
-/// Holds what was recorded at one time. One walk over it answers the questions about all methods.
-struct Requests {
-  Requests(const Separated& separated, CallPaths& paths)
-      : kinds(requests_of(separated)),
-        totals(anomaly::totals_of(separated.trace, anomaly::groups_by_flow(separated.flows), paths)) {}
+/// Of flows_by_call, those that a command asked for: what servers do besides is nothing that it was slow by.
+Kinds calls_of(const flow::Trace& trace, const flow::Flows& calls) {
+  Kinds kinds = requests_of(trace, calls);
+  for (cause::FlowsOfOneKind& kind : kinds)
+    std::erase_if(kind.flows,
+                  [&](flow::FlowId id) { return calls.flows[id].reason != flow::Reason::kStart; });
+  std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) { return kind.flows.empty(); });
+  return kinds;
+}
 
-  std::vector<PathTotals> of(const std::string& method) const {
+bool has_commands(const flow::Trace& trace) {
+  return std::ranges::any_of(trace.processes(),
+                             [](const flow::Process& one) { return one.binary == tracing::kCommand; });
+}
+
+/// One kind, of a flow for each command; or none.
+Kinds commands_of(const flow::Trace& trace, const flow::Flows& flows) {
+  std::map<uint32_t, std::map<flow::FlowId, size_t>> events;
+  for (flow::EventId id = 0; id < trace.size(); ++id)
+    if (const uint32_t process = trace.event(id).process;
+        trace.processes()[process].binary == tracing::kCommand)
+      ++events[process][flows.of[id]];
+  Kinds kinds;
+  for (const auto& [process, of_flow] : events) {
+    if (kinds.empty()) kinds.push_back({.start = tracing::kCommand});
+    kinds[0].flows.push_back(
+        std::ranges::max_element(of_flow, {}, [](const auto& flow) { return flow.second; })->first);
+  }
+  return kinds;
+}
+
+/// What was recorded at one time, and which of its flows are compared.
+struct Recorded {
+  const flow::Trace& trace;
+  const flow::Flows& flows;
+  Kinds kinds;
+};
+
+/// Has each flow walked over once, whatever the number of kinds.
+struct Requests {
+  Requests(const Recorded& its_recorded, CallPaths& paths)
+      : recorded(its_recorded),
+        totals(anomaly::totals_of(recorded.trace, anomaly::groups_by_flow(recorded.flows), paths)) {}
+
+  std::vector<PathTotals> of(const std::string& start) const {
     std::vector<PathTotals> found;
-    for (const cause::FlowsOfOneKind& kind : kinds)
-      if (kind.start == method)
+    for (const cause::FlowsOfOneKind& kind : recorded.kinds)
+      if (kind.start == start)
         for (const flow::FlowId flow : kind.flows)
           found.push_back(totals[flow]);
     return found;
   }
 
-  std::vector<cause::FlowsOfOneKind> kinds;
-  std::vector<PathTotals> totals;  ///< by flow
+  const Recorded& recorded;
+  const std::vector<PathTotals> totals;  ///< by flow
 };
 
 int64_t beginning_of(const flow::Trace& trace) {
@@ -70,32 +111,53 @@ int64_t beginning_of(const flow::Trace& trace) {
   return began_ns;
 }
 
-std::string call_it(const Separated& separated, const Explanation& explanation, const std::string& method,
+std::string call_it(const Recorded& recorded, const Explanation& explanation, const std::string& start,
                     int64_t began_ns) {
-  if (explanation.culprit == flow::kNone) return method;
-  const flow::Event& root = separated.trace.event(separated.flows.flows[explanation.culprit].root);
-  return fmt::format("The {} that came {:.3f} ms after the beginning to {} (flow {})", method,
-                     static_cast<double>(root.time_ns - began_ns) / 1e6,
-                     separated.trace.processes()[root.process].name, explanation.culprit);
+  if (explanation.culprit == flow::kNone) return start;
+  const flow::Event& root = recorded.trace.event(recorded.flows.flows[explanation.culprit].root);
+  const std::string& process = recorded.trace.processes()[root.process].name;
+  if (start == tracing::kCommand)
+    return fmt::format("The command {} (flow {})", process, explanation.culprit);
+  return fmt::format("The {} that came {:.3f} ms after the beginning to {} (flow {})", start,
+                     static_cast<double>(root.time_ns - began_ns) / 1e6, process, explanation.culprit);
 }
 
-Status explain_requests(const Separated& separated, const Separated* normal,
-                        std::vector<TraceAnswer>& answers) {
+Status explain_kinds(const Recorded& odd, const Recorded* normal, std::vector<TraceAnswer>& answers) {
   CallPaths paths;
-  const Requests requests(separated, paths);
+  const Requests requests(odd, paths);
   std::optional<Requests> well;
   if (normal != nullptr) well.emplace(*normal, paths);
-  const int64_t began_ns = beginning_of(separated.trace);
-  for (const cause::FlowsOfOneKind& kind : requests.kinds) {
+  const int64_t began_ns = beginning_of(odd.trace);
+  for (const cause::FlowsOfOneKind& kind : odd.kinds) {
     const std::vector<PathTotals> known = well ? well->of(kind.start) : std::vector<PathTotals>();
     KINTSUGI_ASSIGN(
         const Explanation explanation,
-        cause::explain_flows(separated.trace, separated.flows, paths,
+        cause::explain_flows(odd.trace, odd.flows, paths,
                              {.compared = kind.flows, .normal = known, .totals = requests.totals}));
     answers.push_back(answer_of(kind.start, kind.flows.size(), explanation, paths,
-                                call_it(separated, explanation, kind.start, began_ns)));
+                                call_it(odd, explanation, kind.start, began_ns)));
   }
   return {};
+}
+
+/// Compares requests, of commands if there are some, and then commands as wholes.
+Status explain_requests(const Separated& separated, const Separated* normal,
+                        std::vector<TraceAnswer>& answers) {
+  std::optional<flow::Flows> calls, normal_calls;
+  const auto requests = [](const Separated& one, std::optional<flow::Flows>& by_call) {
+    if (!has_commands(one.trace)) return Recorded{one.trace, one.flows, requests_of(one.trace, one.flows)};
+    by_call = tracing::flows_by_call(one.trace);
+    return Recorded{one.trace, *by_call, calls_of(one.trace, *by_call)};
+  };
+  const auto commands = [](const Separated& one) {
+    return Recorded{one.trace, one.flows, commands_of(one.trace, one.flows)};
+  };
+  std::optional<Recorded> well;
+  if (normal != nullptr) well.emplace(requests(*normal, normal_calls));
+  KINTSUGI_TRY(explain_kinds(requests(separated, calls), well ? &*well : nullptr, answers));
+  if (!has_commands(separated.trace)) return {};
+  if (normal != nullptr) well.emplace(commands(*normal));
+  return explain_kinds(commands(separated), well ? &*well : nullptr, answers);
 }
 
 Status explain_daemons(const Separated& separated, std::vector<TraceAnswer>& answers) {

@@ -89,8 +89,10 @@ class Chrome {
 
   void write_end_of_arrow(const char* phase, size_t number, EventId id) {
     const Event& event = trace_.event(id);
-    elements_.add(R"({{"ph":"{}","bp":"e","cat":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f},"name":{}}})",
-                  phase, number, event.process, event.thread, at_us(event.time_ns), names_[event.function]);
+    elements_.add(
+        R"({{"ph":"{}","bp":"e","cat":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{}}}}})",
+        phase, number, event.process, event.thread, at_us(event.time_ns), names_[event.function],
+        flows_.of[id]);
   }
 
   const flow::Trace& trace_;

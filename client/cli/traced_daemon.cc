@@ -3,12 +3,14 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <random>
 #include <set>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "client/cli/daemon_address.h"
+#include "client/cli/printable.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -151,6 +153,35 @@ Status TracedDaemon::copy_trace(const std::string& path) const {
   }
   if (!out.flush()) return {Code::kIoError, fmt::format("{} cannot be written", path)};
   return {};
+}
+
+std::string to_text(const std::vector<FollowedProcess>& followed) {
+  std::string text;
+  for (const FollowedProcess& process : followed)
+    text +=
+        process.failure.ok()
+            ? fmt::format("followed to {}: {} requests; trace {}\n", process.address,
+                          process.answer.requests(),
+                          process.file.empty() ? "on its machine: " + shown_name(process.answer.path())
+                                               : shown_name(process.file))
+            : fmt::format("no trace of {}: {}\n", process.address, shown_message(process.failure.message()));
+  return text;
+}
+
+Json to_json(const std::vector<FollowedProcess>& followed) {
+  Json all = Json::array();
+  for (const FollowedProcess& process : followed)
+    all.push_back({{"address", process.address},
+                   {"path", process.answer.path()},
+                   {"file", process.file},
+                   {"requests", process.answer.requests()},
+                   {"failure", process.failure.message()}});
+  return all;
+}
+
+uint64_t new_owner() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random() | 1;
 }
 
 std::vector<FollowedProcess> end_followed(BlockingClient& client, const TraceResponse& origin,

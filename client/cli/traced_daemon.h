@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/cli/json.h"
 #include "client/lib/blocking_client.h"
 #include "common/base/status.h"
 #include "common/proto/trace.pb.h"
@@ -38,6 +39,15 @@ struct FollowedProcess {
   std::string file;             ///< to which its trace was copied; empty: to none
   Status failure;               ///< why it has no trace, or why that was not copied
 };
+
+/// A line for each.
+std::string to_text(const std::vector<FollowedProcess>& followed);
+Json to_json(const std::vector<FollowedProcess>& followed);
+
+/// A request of ours passes through four processes; one that goes round is stopped.
+inline constexpr uint32_t kMostHops = 8;
+/// A number that nobody else has, by which all recordings of a command are known.
+uint64_t new_owner();
 
 /// Has all processes end their recordings that requests were followed into, by those whom `origin` names and by those whom they name in
 /// turn. Their traces are copied to `out` with ".ADDRESS" behind it, unless it is empty. Who does not answer has a failure.

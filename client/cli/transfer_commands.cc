@@ -1,5 +1,6 @@
 // put, get, cat.
 #include "client/cli/commands.h"
+#include "client/cli/traced_command.h"
 #include "client/cli/transfer.h"
 
 namespace kintsugi::cli {
@@ -31,40 +32,40 @@ Status run_cat(Session& session, client::BlockingClient& client, const Arguments
 std::vector<Command> transfer_commands() {
   const auto a = std::make_shared<Arguments>();
   const Option replace{"--replace", &a->options.replace, "Replace files that exist, merge into directories"};
-  return {
-      {.name = "put",
-       .help = "Store files and directory trees",
-       // One list, because a list followed by a single name is ambiguous to the parser.
-       .options = {{.names = "SRC... DST",
-                    .target = &a->paths,
-                    .help =
-                        "Local files or directories (- is standard input), then the path in the cluster; an "
-                        "existing directory: into it. A symbolic link that is named is followed; one inside "
-                        "a directory is left out and named, and the exit code is 1, as for pipes, sockets "
-                        "and devices (a mount stores them)",
-                    .need = kRequired,
-                    .least_values = 2},
-                   replace,
-                   {"--policy", &a->options.policy, "Policy to use instead of the directory's"}},
-       .prints_json = true,
-       .run = connected(a, run_put)},
-      {.name = "get",
-       .help = "Fetch files and directory trees",
-       .options = {{.names = "SRC... DST",
-                    .target = &a->paths,
-                    .help = "Paths in the cluster, then the local path; an existing directory: into it. "
-                            "Several sources need one. Symbolic links, pipes, sockets and devices are left "
-                            "out and named, and the exit code is 1",
-                    .need = kRequired,
-                    .least_values = 2},
-                   replace},
-       .prints_json = true,
-       .run = connected(a, run_get)},
-      {.name = "cat",
-       .help = "Write files to standard output",
-       .options = {{"PATH", &a->paths, "Files in the cluster", kRequired}},
-       .prints_bytes = true,
-       .run = connected(a, run_cat)}};
+  return with_trace(
+      {{.name = "put",
+        .help = "Store files and directory trees",
+        // One list, because a list followed by a single name is ambiguous to the parser.
+        .options = {{.names = "SRC... DST",
+                     .target = &a->paths,
+                     .help =
+                         "Local files or directories (- is standard input), then the path in the cluster; an "
+                         "existing directory: into it. A symbolic link that is named is followed; one inside "
+                         "a directory is left out and named, and the exit code is 1, as for pipes, sockets "
+                         "and devices (a mount stores them)",
+                     .need = kRequired,
+                     .least_values = 2},
+                    replace,
+                    {"--policy", &a->options.policy, "Policy to use instead of the directory's"}},
+        .prints_json = true,
+        .run = connected(a, run_put)},
+       {.name = "get",
+        .help = "Fetch files and directory trees",
+        .options = {{.names = "SRC... DST",
+                     .target = &a->paths,
+                     .help = "Paths in the cluster, then the local path; an existing directory: into it. "
+                             "Several sources need one. Symbolic links, pipes, sockets and devices are left "
+                             "out and named, and the exit code is 1",
+                     .need = kRequired,
+                     .least_values = 2},
+                    replace},
+        .prints_json = true,
+        .run = connected(a, run_get)},
+       {.name = "cat",
+        .help = "Write files to standard output",
+        .options = {{"PATH", &a->paths, "Files in the cluster", kRequired}},
+        .prints_bytes = true,
+        .run = connected(a, run_cat)}});
 }
 
 }  // namespace kintsugi::cli

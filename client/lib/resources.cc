@@ -1,5 +1,6 @@
 #include "client/lib/resources.h"
 
+#include "common/rpc/follower.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
@@ -7,6 +8,8 @@ namespace kintsugi::client {
 Context Resources::context() const {
   Context root;
   root.recorder = options.recorder;
+  if (rpc::Follower* const traces = rpc::follower(); traces != nullptr && traces->follows_own_work())
+    root.connection = rpc::kFollowedRequest;
   return root;
 }
 

@@ -28,6 +28,8 @@ class Follower {
   virtual ~Follower() = default;
   /// A request has come. True: it is followed.
   virtual bool follows(const CallName& call) = 0;
+  /// Whether what this process asks for on its own account is followed, as a command's calls are.
+  virtual bool follows_own_work() = 0;
   /// A call will be sent for a request that is followed. What the peer is to be asked before it (Method::kTrace); empty: nothing.
   virtual std::string announcement(const std::string& peer, const CallName& call) = 0;
   /// The peer answered that, or did not.

@@ -44,5 +44,5 @@ for shell in bash zsh; do
   expect "$shell" "kintsugi repair run --shape " star chain auto
   expect "$shell" "kintsugi-mount --" --io-timeout --secret-file
 done
-[ "$(offers_of_bash "kintsugi cat --")" = "--help" ] || { echo "cat has no --json"; failed=1; }
+[ "$(offers_of_bash "kintsugi cat --")" = $'--trace\n--help' ] || { echo "cat has no --json"; failed=1; }
 exit $failed

@@ -1,8 +1,12 @@
 // Requests are followed from one daemon into the next. Chunkservers alone have sleds in builds of tests; of the others their frames are
 // recorded (KINTSUGI_SLEDS).
+#include <csignal>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/processes/repair_rig.h"
 
@@ -26,6 +30,7 @@ class TraceFollowing : public RepairRig {
     if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
     ASSERT_EQ(tried.exit_code, 0) << tried.err;
     const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
+    metaserver_ = cluster.at("metaserver");
     size_t number = 0;
     for (const Json& server : cluster.at("chunkservers"))
       addresses_["chunkserver-" + std::to_string(++number)] = server.at("listen");
@@ -80,6 +85,7 @@ class TraceFollowing : public RepairRig {
   }
 
   std::map<std::string, std::string> addresses_;
+  std::string metaserver_;
 };
 
 TEST_F(TraceFollowing, OfARepairReachesEveryServerThatHelpsAndNoOther) {
@@ -146,6 +152,70 @@ TEST_F(TraceFollowing, TellsOfAServerThatDiesAndOfOneThatSomebodyElseTraces) {
   EXPECT_EQ(foreign.exit_code(), 0);
   nobody_records();
   repair.exit_code();
+}
+
+TEST_F(TraceFollowing, OfACommandIsOneFlowOverAllServersThatItAsks) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("0"));
+  if (IsSkipped()) return;
+  const std::string traces = path("get");
+  const Outcome got = kintsugi({"get", "--trace", traces, "/file", path("back")});
+  ASSERT_EQ(got.exit_code, 0) << got.err;
+  EXPECT_TRUE(read_file(path("back")) == read_file(file()));
+  EXPECT_THAT(got.err, HasSubstr("this command: trace " + traces + "/trace\n"));
+  nobody_records();
+  std::set<std::string> asked{"metaserver"};
+  for (size_t index = 0; index < 3; ++index)
+    asked.insert(daemon_of(server_of(index)));
+  std::vector<std::string> files;
+  for (const auto& each : std::filesystem::directory_iterator(traces))
+    files.push_back(each.path());
+  EXPECT_GE(files.size(), 1 + asked.size());
+  for (const std::string& daemon : asked) {
+    const std::string address = daemon == "metaserver" ? metaserver_ : addresses_.at(daemon);
+    EXPECT_THAT(got.err, HasSubstr("followed to " + address + ": "));
+    EXPECT_TRUE(std::filesystem::exists(traces + "/trace." + address)) << daemon;
+  }
+  // Every frame that a process sent to another one is in one and the same flow.
+  std::vector<std::string> arguments{"trace", "export", "--out", path("get.json")};
+  arguments.insert(arguments.end(), files.begin(), files.end());
+  const Outcome exported = kintsugi(arguments);
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  std::map<int, std::set<int>> processes;  // by flow
+  size_t in_largest = 0;
+  const Json chrome = Json::parse(read_file(path("get.json")));
+  for (const Json& event : chrome.at("traceEvents"))
+    if (event.at("ph") == "f") processes[event.at("args").at("flow")].insert(int{event.at("pid")});
+  for (const auto& [flow, reached] : processes)
+    in_largest = std::max(in_largest, reached.size());
+  EXPECT_EQ(in_largest, files.size()) << got.err;
+}
+
+TEST_F(TraceFollowing, OfACommandEndsWhenThatIsInterruptedAndNeedsTheRightToAdminister) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("0"));
+  if (IsSkipped()) return;
+  ASSERT_EQ(kintsugi({"token", "create", "reader", "--role", "read", "--out", path("reader")}).exit_code, 0);
+  std::vector<std::string> line{"/usr/bin/env", "-u", "KINTSUGI_SECRET_FILE",
+                                "KINTSUGI_TOKEN_FILE=" + path("reader")};
+  const auto stat = command({"stat", "--trace", path("stat"), "/file"});
+  line.insert(line.end(), stat.begin(), stat.end());
+  const Outcome refused = run_command(line, environment());
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.out, "") << "it was not done";
+  EXPECT_THAT(refused.err, HasSubstr("its role is read, and this takes admin"));
+  const Outcome full = kintsugi({"stat", "--trace", path(""), "/file"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("is not empty, and traces of this command alone belong there"));
+  // A put of a pipe that nobody ends.
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const int pipe = ::open(path("pipe").c_str(), O_RDWR | O_CLOEXEC);
+  const std::string put =
+      "exec " + command({}).front() + " put --trace " + path("put") + " - /endless < " + path("pipe");
+  BackgroundCommand endless({"/bin/bash", "-c", put}, environment());
+  EXPECT_TRUE(eventually([&] { return records("metaserver"); }, kLimit));
+  ASSERT_TRUE(endless.send(SIGINT));
+  EXPECT_EQ(endless.exit_code(), 128 + SIGINT);
+  ::close(pipe);
+  nobody_records();
 }
 
 TEST_F(TraceFollowing, IsOfRequests) {

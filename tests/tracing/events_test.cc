@@ -205,6 +205,50 @@ TEST(EventsOfTraces, AFrameThatAnotherProcessSentContinuesItsFlow) {
   EXPECT_THAT(stats[0], IsSupersetOf({"work", "goes on"}));
 }
 
+TEST(EventsOfTraces, ACommandIsOneFlowAndItsCallsCanBeComparedWithOneAnother) {
+  Process command(1, kCommand), server(2);
+  constexpr uint64_t kThere = 0x70, kBack = 0x71, kPost = 0x91;
+  command.enter("get");
+  command.call(std::string(kPosted), {0, kPost});
+  command.thread = 1;
+  command.named.trace.threads.resize(2);
+  command.enter("boost::asio::detail::scheduler::do_run_one");
+  command.enter(std::string(kPostedDone), {0, kPost});
+  for (uint64_t call = 0; call < 3; ++call)
+    command.frame(kFrameSent, kThere, call, call, Method::kReadChunk, rpc::kFlagRequest);
+  command.leave(std::string(kPostedDone));
+  command.leave("boost::asio::detail::scheduler::do_run_one");
+  server.now = command.now + 100;
+  for (uint64_t call = 0; call < 3; ++call)
+    server.turn([&] {
+      server.enter("serve.resume", {0x1000});
+      server.frame(kFrameReceived, kThere, call, call, Method::kReadChunk, rpc::kFlagRequest);
+      server.call("work");
+      server.frame(kFrameSent, kBack, call, call, Method::kReadChunk, rpc::kFlagEnd);
+      server.leave("serve.resume");
+    });
+  command.now = server.now + 100;
+  for (uint64_t call = 0; call < 3; ++call)
+    command.turn([&] {
+      command.enter("reads.resume", {0x2000});
+      command.frame(kFrameReceived, kBack, call, call, Method::kReadChunk, rpc::kFlagEnd);
+      command.call("take");
+      command.leave("reads.resume");
+    });
+  Separated all = separated({command.named, server.named});
+  const auto whole = functions_of(all, "get");
+  ASSERT_EQ(whole.size(), 1);
+  EXPECT_EQ(whole[0].count("work"), 3);
+  EXPECT_EQ(whole[0].count("take"), 3);
+  all.flows = flows_by_call(all.trace);
+  const auto reads = functions_of(all, "ReadChunk");
+  ASSERT_EQ(reads.size(), 3);
+  for (const auto& functions : reads) {
+    EXPECT_EQ(functions.count("work"), 1);
+    EXPECT_EQ(functions.count("take"), 0) << "the command goes on by itself";
+  }
+}
+
 TEST(EventsOfTraces, FramesOfACallWhoseCallerIsNotTracedAreOneFlow) {
   Process server(1);
   server.turn([&] {

@@ -66,6 +66,11 @@ bool Following::follows(const rpc::CallName& call) {
   return followed;
 }
 
+bool Following::follows_own_work() {
+  const std::lock_guard lock(mutex_);
+  return active_ && terms_.own_work;
+}
+
 std::string Following::announcement(const std::string& peer, const rpc::CallName& call) {
   const std::lock_guard lock(mutex_);
   const auto left = terms_.deadline - steady_clock::now();

@@ -19,6 +19,7 @@ struct FollowTerms {
   uint64_t owner = 0;       ///< who had the first process attached to; 0: nothing is followed
   uint32_t hops = 0;        ///< processes further
   bool everything = false;  ///< every request that comes is followed
+  bool own_work = false;    ///< what this process asks for on its own account is
   /// Requests of this method are; others only when somebody says that they come (expect).
   std::optional<rpc::Method> method;
   uint64_t bytes = 0;  ///< memory of a trace
@@ -46,6 +47,7 @@ class Following final : public rpc::Follower {
   std::vector<std::pair<std::string, Status>> peers() const;
 
   bool follows(const rpc::CallName& call) override;
+  bool follows_own_work() override;
   std::string announcement(const std::string& peer, const rpc::CallName& call) override;
   void announced(const std::string& peer, const Status& answer) override;
 

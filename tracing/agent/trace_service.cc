@@ -21,26 +21,6 @@ constexpr std::string_view kEverything = "all";
 constexpr auto kPrepareLimit = std::chrono::seconds(5);
 constexpr auto kPrepareLook = std::chrono::milliseconds(1);
 
-void describe(const AgentStatus& status, proto::TraceResponse& response) {
-  response.set_phase(static_cast<proto::TraceResponse::Phase>(status.phase));
-  response.set_path(status.path);
-  response.set_code(static_cast<uint32_t>(status.failure.code()));
-  response.set_failure(status.failure.message());
-  response.set_left_ms(static_cast<uint64_t>(status.left / std::chrono::milliseconds(1)));
-  response.set_functions(status.functions);
-  response.set_patched(status.patched);
-  response.set_met(status.met);
-  const Following& following = Following::of_process();
-  response.set_owner(following.owner());
-  response.set_requests(following.requests());
-  for (const auto& [address, outcome] : following.peers()) {
-    proto::FollowedPeer& peer = *response.add_followed();
-    peer.set_address(address);
-    peer.set_code(static_cast<uint32_t>(outcome.code()));
-    peer.set_failure(outcome.message());
-  }
-}
-
 AttachOptions options_of(const proto::TraceRequest& request) {
   AttachOptions options;
   options.session.directory = default_trace_directory();
@@ -64,6 +44,26 @@ Status no_one_follows(std::string_view start) {
 }
 
 }  // namespace
+
+void describe(const AgentStatus& status, proto::TraceResponse& response) {
+  response.set_phase(static_cast<proto::TraceResponse::Phase>(status.phase));
+  response.set_path(status.path);
+  response.set_code(static_cast<uint32_t>(status.failure.code()));
+  response.set_failure(status.failure.message());
+  response.set_left_ms(static_cast<uint64_t>(status.left / std::chrono::milliseconds(1)));
+  response.set_functions(status.functions);
+  response.set_patched(status.patched);
+  response.set_met(status.met);
+  const Following& following = Following::of_process();
+  response.set_owner(following.owner());
+  response.set_requests(following.requests());
+  for (const auto& [address, outcome] : following.peers()) {
+    proto::FollowedPeer& peer = *response.add_followed();
+    peer.set_address(address);
+    peer.set_code(static_cast<uint32_t>(outcome.code()));
+    peer.set_failure(outcome.message());
+  }
+}
 
 Result<const void*> TraceService::code_of_method(std::string_view name) const {
   const auto method = rpc::method_named(name);

@@ -10,6 +10,11 @@
 
 namespace kintsugi::tracing {
 
+struct AgentStatus;
+
+/// What this process says of its recording and of those that it was followed into.
+void describe(const AgentStatus& status, proto::TraceResponse& response);
+
 /// A handler for Server::handle: it asks the agent of the process. Only who announces a call waits, until everything is recorded.
 class TraceService {
  public:

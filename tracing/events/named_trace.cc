@@ -66,7 +66,8 @@ Result<NamedTrace> read_named_trace(const std::string& path, const std::string& 
   KINTSUGI_ASSIGN(named.trace, read_trace(path));
   KINTSUGI_ASSIGN(named.functions, function_names(named.trace, binary));
   named.binary = last_part(named.trace.program);
-  named.process = fmt::format("{} {}", named.binary, named.trace.pid);
+  // One process may be recorded several times, and a file's name says whose trace it is.
+  named.process = fmt::format("{} {} ({})", named.binary, named.trace.pid, path);
   return named;
 }
 

@@ -144,10 +144,9 @@ void ProcessEvents::mark_frame(uint32_t lane, const Step& step, Role role) {
                  .size = bytes},
                 channel);
   const uint64_t of_connection = mix_bits(channel >> 1) ^ call;
-  // Who asks begins the call; so does who is asked by somebody that is not traced.
-  if (!sends || asks)
-    writer_.join(lane, step.unix_ns, sends ? flow::Kind::kBegin : flow::Kind::kUse, Join::kCall,
-                 of_connection, what);
+  // Who asks begins the call; so does who is asked by somebody that is not traced. An answer belongs to what it answers.
+  writer_.join(lane, step.unix_ns, sends && asks ? flow::Kind::kBegin : flow::Kind::kUse, Join::kCall,
+               of_connection, what);
 }
 
 }  // namespace kintsugi::tracing

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "common/rpc/method.h"
 #include "tracing/events/process_events.h"
 #include "tracing/flow/directives.h"
 
@@ -12,6 +13,12 @@ namespace {
 const std::array<std::string, 3> kIdle{kElsewhere, "boost::asio::detail::scheduler::do_run_one",
                                        "boost::asio::detail::scheduler::do_poll_one"};
 
+flow::Flows flows_of(const flow::Trace& trace, const flow::Matching& matching,
+                     std::span<const flow::EventId> starts) {
+  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), kIdle);
+  return flow::build_flows(trace, matching, {.starts = starts, .idle = idle});
+}
+
 }  // namespace
 
 void Separation::add(const NamedTrace& trace) {
@@ -20,9 +27,22 @@ void Separation::add(const NamedTrace& trace) {
 
 Result<Separated> Separation::finish() {
   KINTSUGI_ASSIGN(flow::Trace trace, flow::Trace::from(writer_.take()));
-  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), kIdle);
-  flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
+  flow::Flows flows = flows_of(trace, flow::match_messages(trace), {});
   return Separated{std::move(trace), std::move(flows)};
+}
+
+flow::Flows flows_by_call(const flow::Trace& trace) {
+  const flow::Matching matching = flow::match_messages(trace);
+  const auto is_of_command = [&](flow::EventId id) {
+    return id != flow::kNone && trace.processes()[trace.event(id).process].binary == kCommand;
+  };
+  std::vector<flow::EventId> starts;
+  for (const flow::Unit& unit : matching.units)
+    // Frames that follow the first one of a call are called otherwise, and go on with it.
+    if (is_of_command(unit.send) && unit.recv != flow::kNone &&
+        rpc::method_named(trace.name_of(trace.event(unit.recv).function)))
+      starts.push_back(unit.recv);
+  return flows_of(trace, matching, starts);
 }
 
 flow::Recorded events_of(std::span<const NamedTrace> traces) {

@@ -16,6 +16,12 @@ struct Separated {
   flow::Flows flows;
 };
 
+/// The program whose processes are commands. What a command asks servers for belongs to its flow, the largest of its process.
+inline constexpr const char* kCommand = "kintsugi";
+
+/// Flows as if commands had not been traced: each call of theirs is one, with all that servers did for it.
+flow::Flows flows_by_call(const flow::Trace& trace);
+
 /// Separates by what is known of our daemons: frames, coroutines, event loops. Traces are taken one after the other, so that whoever
 /// reads them has one in memory at a time.
 class Separation {
