@@ -107,16 +107,19 @@ class Cluster:
         with open(self.directory / f"{name}.out", "ab") as out:
             self.processes[name] = subprocess.Popen(self.command(name), stdout=out, stderr=out)
 
-    def wait(self, name):
+    def wait(self, name, seconds=START_SECONDS):
         """Until it says that it is well."""
-        give_up = time.monotonic() + START_SECONDS
+        give_up = time.monotonic() + seconds
         while subprocess.run(["curl", "-sf", "-o", "/dev/null", f"http://127.0.0.1:{self.addresses[name][1]}/healthz"]).returncode != 0:
             if self.processes[name].poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError(f"{name} ({self.version[name]}) did not start: {self.said(name)}")
             time.sleep(0.1)
 
     def said(self, name):
-        return (self.directory / f"{name}.out").read_text(errors="replace").strip().rpartition("\n")[2]
+        """Why it does not serve."""
+        said = (self.directory / f"{name}.out").read_text(errors="replace").strip().rpartition("\n")[2]
+        lines = (self.directory / f"{name}.log").read_text(errors="replace").splitlines()
+        return said or next((line for line in reversed(lines) if " warning " in line or " error " in line), "nothing")
 
     def stop(self, name):
         process = self.processes.pop(name)
@@ -370,13 +373,15 @@ class Trial:
             self.cluster.version[name] = "old"
             self.cluster.start(name)
             try:
-                self.cluster.wait(name)
+                self.cluster.wait(name, 5)
                 self.failed = True
                 print(f"{name} of the old version serves a finalized cluster")
                 self.cluster.stop(name)
             except RuntimeError as refused:
                 print(f"refused as it should be: {refused}")
-                self.cluster.processes.pop(name).kill()
+                process = self.cluster.processes.pop(name)
+                process.kill()
+                process.wait()
             self.cluster.version[name] = "new"
             self.cluster.start(name)
             self.cluster.wait(name)

@@ -51,7 +51,7 @@ TEST_F(Restart, OfEachChunkserverFailsNobodyAndStartsNoRepair) {
       ++stored;
     }
   });
-  for (int server = 0; server < 6; ++server) {
+  for (int server = 1; server <= 6; ++server) {
     restart("chunkserver-" + std::to_string(server));
     EXPECT_TRUE(eventually([&] { return all_alive(); }, seconds(20)));
   }
