@@ -182,12 +182,13 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Options
   }
   set_memory(used, memory);
   shell.production.disk().separate(used.disks);
-  auto daemon = std::make_unique<Daemon>(shell, std::move(used));
-  ChunkServer& server = daemon->server();
-  shell.settings.follow("repair.bandwidth",
-                        [&] { server.set_repair_bandwidth(options.repair_bytes_per_second); });
-  shell.settings.follow("cache.keep", [&] { server.set_cache_keep(options.cache_keep); });
-  return daemon;
+  auto made = std::make_unique<Daemon>(shell, std::move(used));
+  ChunkServer& server = made->server();
+  shell.settings.follow("repair.bandwidth", [&server, &options] {
+    server.set_repair_bandwidth(options.repair_bytes_per_second);
+  });
+  shell.settings.follow("cache.keep", [&server, &options] { server.set_cache_keep(options.cache_keep); });
+  return made;
 }
 
 }  // namespace

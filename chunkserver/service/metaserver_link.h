@@ -34,8 +34,8 @@ class MetaserverLink {
   static constexpr Duration kLastBackoff = std::chrono::seconds(2);
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
-  static constexpr Duration kLeavingInterval =
-      std::chrono::seconds(1);  ///< between two calls of say_leaving()
+  /// Between two calls of say_leaving().
+  static constexpr Duration kLeavingInterval = std::chrono::seconds(1);
   static constexpr Duration kReportInterval = std::chrono::hours(1);
   /// After a report that failed. Longer than any backoff, so that a heartbeat comes first: its answer says whether this
   /// server must register again, or how it comes that the metaserver does not want its reports.
