@@ -110,11 +110,13 @@ class Daemon final : public daemon::Daemon {
     observer_.reset();
     runtime::TaskGroup patience(shell_.runtime);
     patience.spawn(wait_for_no_hung_disk(patience));
+    if (started_.ok()) co_await server_.leave();
     co_await revocations_.stop();
     co_await server_.stop();
     co_await patience.stop();
   }
   void give_memory_back() override { server_.give_memory_back(); }
+  ChunkServer& server() { return server_; }
   Status health() const override {
     return server_.registered() ? Status{} : Status{Code::kUnavailable, "not registered with the metaserver"};
   }
@@ -165,22 +167,29 @@ void set_memory(Options& options, const MemorySettings& memory) {
       options.buffer_memory_bytes >> 20, options.cache_memory_bytes >> 20, options.tree_memory_bytes >> 20);
 }
 
-Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options,
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Options& options,
                                              const MemorySettings& memory) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
-  for (std::string& disk : options.disks)
+  Options used = options;  // `options` says what was set
+  for (std::string& disk : used.disks)
     disk = std::filesystem::absolute(disk).string();
-  const std::vector<daemon::DiskPath> disks = daemon::look_at(options.disks, kIdentityFile, kLookLimit);
+  const std::vector<daemon::DiskPath> disks = daemon::look_at(used.disks, kIdentityFile, kLookLimit);
   KINTSUGI_ASSIGN(const std::vector<daemon::MissingDisk> missing, daemon::find_missing_disks(disks));
   for (const daemon::MissingDisk& disk : missing)
-    options.missing_disks.emplace(disk.path, disk.why);
+    used.missing_disks.emplace(disk.path, disk.why);
   for (const daemon::DiskPath& disk : disks) {
     if (disk.answers && disk.exists) daemon::keep_private(disk.path);
   }
-  set_memory(options, memory);
-  shell.production.disk().separate(options.disks);
-  return std::make_unique<Daemon>(shell, options);
+  set_memory(used, memory);
+  shell.production.disk().separate(used.disks);
+  auto made = std::make_unique<Daemon>(shell, std::move(used));
+  ChunkServer& server = made->server();
+  shell.settings.follow("repair.bandwidth", [&server, &options] {
+    server.set_repair_bandwidth(options.repair_bytes_per_second);
+  });
+  shell.settings.follow("cache.keep", [&server, &options] { server.set_cache_keep(options.cache_keep); });
+  return made;
 }
 
 }  // namespace

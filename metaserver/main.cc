@@ -120,6 +120,9 @@ class Daemon final : public daemon::Daemon {
     co_return started;
   }
   rpc::Server& server() override { return daemon_->metaserver().server(); }
+  void set_repair_limits(RepairLimits limits) {
+    if (daemon_) daemon_->set_repair_limits(limits);
+  }
   asio::awaitable<void> stop() override {
     observer_.reset();
     co_await daemon_->stop();
@@ -152,7 +155,11 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   daemon::keep_private(options.data_dir);
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
-  return std::make_unique<Daemon>(shell, options.parts, std::move(store), has_certificates);
+  auto made = std::make_unique<Daemon>(shell, options.parts, std::move(store), has_certificates);
+  for (const char* key : {"repair.delay", "repair.max_per_server"})
+    shell.settings.follow(
+        key, [&options, running = made.get()] { running->set_repair_limits(options.parts.repairs); });
+  return made;
 }
 
 }  // namespace

@@ -102,10 +102,39 @@ asio::awaitable<Status> ChunkServer::start() {
   co_return status;
 }
 
+void ChunkServer::set_repair_bandwidth(uint64_t bytes_per_second) {
+  options_.repair_bytes_per_second = bytes_per_second;
+  pacer_.set_bandwidth(bytes_per_second);
+  if (link_) link_->set_repair_limit(bytes_per_second);
+}
+
 void ChunkServer::give_memory_back() {
   buffers_.give_back_idle();
   if (options_.cache_keep > Duration::zero())
     store_.cache().drop_unread(runtime_.clock.now() - options_.cache_keep);
+}
+
+asio::awaitable<void> ChunkServer::leave() {
+  if (!registered()) co_return;
+  constexpr Duration kPause = std::chrono::milliseconds(50);
+  co_await link_->stop();
+  runtime::TaskGroup tasks(runtime_);
+  const TimePoint begun = runtime_.clock.now();
+  TimePoint quiet_since = begun, next_word = begun;
+  for (TimePoint now = begun; now < begun + kLeaveLimit && now < quiet_since + kQuiet;) {
+    // Again and again: silence would count as death.
+    if (now >= next_word) {
+      const Status told = co_await link_->say_leaving();
+      if (!told.ok())
+        log::warning("the metaserver does not know that this server stops: {}", told.to_string());
+      if (!told.ok()) break;
+      next_word = runtime_.clock.now() + MetaserverLink::kLeavingInterval;
+    }
+    (void)co_await tasks.sleep_for(kPause);
+    now = runtime_.clock.now();
+    if (counters_.users_served > 0) quiet_since = now;
+  }
+  co_await tasks.stop();
 }
 
 asio::awaitable<void> ChunkServer::stop() {

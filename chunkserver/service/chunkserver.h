@@ -52,6 +52,9 @@ class ChunkServer {
  public:
   static constexpr size_t kBufferBytes = 1 << 20;
   static constexpr size_t kMinBuffers = 8;
+  /// A writer that was told of this server before connects within this time.
+  static constexpr Duration kQuiet = std::chrono::milliseconds(300);
+  static constexpr Duration kLeaveLimit = std::chrono::seconds(5);
 
   /// `runtime` outlives it.
   ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
@@ -60,9 +63,15 @@ class ChunkServer {
   /// Opens the disks, listens, and begins to register. After an error it is stopped like one that runs: a disk that
   /// hangs may still be asked something.
   asio::awaitable<Status> start();
+  /// Tells the metaserver that this server is being stopped, and ends what users have begun: a planned restart leaves no
+  /// stripe without a chunk. Returns when no user was served for kQuiet, or after kLeaveLimit.
+  asio::awaitable<void> leave();
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();
 
+  /// Limits as in Options, which may change while the server runs.
+  void set_repair_bandwidth(uint64_t bytes_per_second);
+  void set_cache_keep(Duration keep) { options_.cache_keep = keep; }
   /// Gives memory back that nothing needed since the last call. To be called now and then while it runs.
   void give_memory_back();
 
@@ -100,7 +109,7 @@ class ChunkServer {
   LinkTraffic traffic_;
   MeteredNetwork network_;
   const runtime::Runtime runtime_;
-  const Options options_;
+  Options options_;
   const rpc::Secret secret_;
   std::string http_address_;
   sight::Recorder recorder_;

@@ -2,6 +2,7 @@
 
 #include "common/base/server_name.h"
 #include "common/log/log.h"
+#include "common/proto/formats.h"
 #include "common/runtime/backoff.h"
 #include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
@@ -53,7 +54,7 @@ asio::awaitable<void> MetaserverLink::run() {
       status = co_await report_blocks();
       report_due_ = runtime_.clock.now() + (status.ok() ? kReportInterval : kReportAgain);
     } else {
-      status = co_await send_heartbeat();
+      status = co_await send_heartbeat(call_context(), /*leaving=*/false);
       const TimePoint next = std::min(runtime_.clock.now() + interval_, report_due_);
       const bool rest = status.ok() && registered_ && !heartbeat_.more_to_tell();
       if (rest) (void)co_await tasks_.sleep_until(next);
@@ -76,9 +77,10 @@ void MetaserverLink::refuse(Status why) {
 
 Status MetaserverLink::note(Status called, std::string_view call) {
   called = called.with_context(call);
-  // Only the metaserver itself answers with these, and only to a server that was removed, or to a process that another
-  // one has taken the place of.
-  const bool unwanted = called.code() == Code::kNotFound || called.code() == Code::kAlreadyExists;
+  // Only the metaserver itself answers with these, and only to a server that was removed, to a process that another one
+  // has taken the place of, or to a program that does not know the cluster's format.
+  const bool unwanted = called.code() == Code::kNotFound || called.code() == Code::kAlreadyExists ||
+                        called.code() == Code::kNotSupported;
   if (unwanted) refuse(called);
   return called;
 }
@@ -95,6 +97,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   request.set_number(number != 0 ? number : number_in_server_name(options_.name));
   request.set_incarnation(incarnation_);
   request.set_replaces(replaces_);
+  request.set_newest_format(proto::kNewestFormat);
   if (mark_.epoch() == 0) {
     mark_.set_epoch(store_.identity().metadata.epoch);
     mark_.set_position(store_.identity().metadata.position);
@@ -110,9 +113,10 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   }
   // A metaserver from before there were numbers tells none.
   const uint32_t given = response.number() != 0 ? response.number() : number;
-  Status joined = co_await store_.join_cluster(response.cluster_id(), given);
+  Status joined = proto::check_format(std::max(response.format(), proto::kOldestFormat), "the cluster");
+  if (joined.ok()) joined = co_await store_.join_cluster(response.cluster_id(), given, response.format());
   if (!joined.ok()) {
-    if (joined.code() == Code::kConflict) {
+    if (joined.code() == Code::kConflict || joined.code() == Code::kNotSupported) {
       log::error("{}", joined.message());
       refuse(joined);
     }
@@ -162,14 +166,15 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
   co_return module.finish({});
 }
 
-asio::awaitable<Status> MetaserverLink::send_heartbeat() {
-  sight::BackgroundTask module{call_context(), kHeartbeat};
+asio::awaitable<Status> MetaserverLink::send_heartbeat(Context context, bool leaving) {
+  sight::BackgroundTask module{context, kHeartbeat};
   KINTSUGI_FAULT_POINT(runtime_.faults, runtime::FaultPoint::kHeartbeat);
   proto::HeartbeatRequest request;
   request.set_server_id(store_.identity().server.value);
   request.set_incarnation(incarnation_);
   request.set_sequence(++sequence_);
   heartbeat_.fill(request);
+  request.set_leaving(leaving);
   request.set_repair_limit_bytes_per_second(options_.repair_limit_bytes_per_second);
   const TimePoint asked = runtime_.clock.now();
   request.set_wall_clock_ns(runtime_.clock.wall_now().time_since_epoch().count());
@@ -182,7 +187,20 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);
   keep_mark(response.metadata());
-  co_return module.finish({});
+  co_return module.finish(co_await keep_format(response.format()));
+}
+
+asio::awaitable<Status> MetaserverLink::keep_format(uint32_t format) {
+  const Identity& known = store_.identity();
+  if (format <= known.format) co_return Status{};
+  log::info("the cluster has format {} from now on", format);
+  co_return co_await store_.join_cluster(known.cluster, known.number, format);
+}
+
+asio::awaitable<Status> MetaserverLink::say_leaving() {
+  if (!registered_) co_return Status{Code::kUnavailable, "not registered with the metaserver"};
+  co_return co_await send_heartbeat(recorder_.root_context(runtime_.clock.now() + kLeaveLimit),
+                                    /*leaving=*/true);
 }
 
 void MetaserverLink::obey(const proto::HeartbeatResponse& response) {

@@ -33,6 +33,9 @@ class MetaserverLink {
   static constexpr Duration kFirstBackoff = std::chrono::milliseconds(100);
   static constexpr Duration kLastBackoff = std::chrono::seconds(2);
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
+  static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
+  /// Between two calls of say_leaving().
+  static constexpr Duration kLeavingInterval = std::chrono::seconds(1);
   static constexpr Duration kReportInterval = std::chrono::hours(1);
   /// After a report that failed. Longer than any backoff, so that a heartbeat comes first: its answer says whether this
   /// server must register again, or how it comes that the metaserver does not want its reports.
@@ -49,10 +52,17 @@ class MetaserverLink {
 
   void start();
   asio::awaitable<void> stop();
+  /// Tells the metaserver that this server is being stopped: nothing new is placed here, and it does not count as dead.
+  /// REQUIRES: stop() has returned.
+  asio::awaitable<Status> say_leaving();
 
   bool registered() const { return registered_; }
+  void set_repair_limit(uint64_t bytes_per_second) {
+    options_.repair_limit_bytes_per_second = bytes_per_second;
+  }
   /// This server must not serve. kConflict: the metaserver is of another cluster than the disks. kNotFound: the server
   /// was removed from the cluster. kAlreadyExists: another process has registered as this server since this one did.
+  /// kNotSupported: the cluster has a format that this program does not know.
   /// Runs once; nothing is said to the metaserver afterwards.
   std::function<void(Status)> on_refused;
 
@@ -63,8 +73,10 @@ class MetaserverLink {
   Status note(Status called, std::string_view call);
   asio::awaitable<Status> register_server();
   asio::awaitable<Status> report_blocks();
-  asio::awaitable<Status> send_heartbeat();
+  asio::awaitable<Status> send_heartbeat(Context context, bool leaving);
   void obey(const proto::HeartbeatResponse& response);
+  /// Keeps the cluster's format when it has become a newer one.
+  asio::awaitable<Status> keep_format(uint32_t format);
   void keep_mark(const proto::MetadataMark& mark);
   Context call_context();
 

@@ -52,16 +52,17 @@ class ChunkStore {
   /// dropped; one that hung joins when it answers (StoreCounters::disks_joined).
   /// kUnavailable: none is left;
   /// kConflict: a disk is in use by another process, and nothing on it was changed, or belongs to another server or
-  /// cluster, in one clear line.
+  /// cluster, in one clear line; kNotSupported: a disk has a format that this program does not know, likewise.
   asio::awaitable<Status> start();
   /// Waits for everything that is under way, and unlocks the disks. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
 
   /// The owner of the disks; made at the first start.
   const Identity& identity() const { return disks_.identity(); }
-  /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
-  asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number) {
-    return disks_.join_cluster(std::move(cluster), number);
+  /// Binds the disks to the cluster, in which this server has `number`, and keeps the cluster's format (0: not told) on
+  /// them. kConflict: they belong to another one.
+  asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number, uint32_t format = 0) {
+    return disks_.join_cluster(std::move(cluster), number, format);
   }
   /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
   void keep_metadata_mark(MetadataMark mark) { disks_.keep_metadata_mark(mark); }

@@ -1,6 +1,9 @@
 #include "chunkserver/store/owner.h"
 
+#include <algorithm>
+
 #include "common/log/log.h"
+#include "common/proto/formats.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -24,7 +27,7 @@ asio::awaitable<Status> save(StoreRoot& root, const Identity& wanted) {
 }
 
 bool same_owner(const Identity& a, const Identity& b) {
-  return a.server == b.server && a.cluster == b.cluster && a.number == b.number;
+  return a.server == b.server && a.cluster == b.cluster && a.number == b.number && a.format == b.format;
 }
 
 std::string describe(const Identity& identity) {
@@ -37,7 +40,8 @@ std::string describe(const Identity& identity) {
 
 asio::awaitable<Status> read_identity(StoreRoot& root) {
   KINTSUGI_CO_ASSIGN(root.identity, co_await load_identity(root.disk));
-  co_return Status{};
+  const uint32_t format = std::max(root.identity.format, proto::kOldestFormat);
+  co_return proto::check_format(format, fmt::format("disk {}", root.disk.root()));
 }
 
 Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random) {
@@ -55,6 +59,7 @@ Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random) {
     identity.server = here.server;
     if (!here.cluster.empty()) identity.cluster = here.cluster;
     if (here.number != 0) identity.number = here.number;
+    identity.format = std::max(identity.format, here.format);
     // Positions of one cluster only grow, so that the greatest is the latest that any of the disks has seen.
     if (here.metadata.position >= identity.metadata.position) identity.metadata = here.metadata;
     named_by = root->disk.root();
@@ -94,7 +99,7 @@ asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity) {
   co_return saved;
 }
 
-Status join_cluster(Identity& identity, std::string cluster, uint32_t number) {
+Status join_cluster(Identity& identity, std::string cluster, uint32_t number, uint32_t format) {
   if (!identity.cluster.empty() && identity.cluster != cluster) {
     return Status{Code::kConflict,
                   fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
@@ -102,6 +107,8 @@ Status join_cluster(Identity& identity, std::string cluster, uint32_t number) {
   }
   identity.cluster = std::move(cluster);
   identity.number = number;
+  // Metadata that was put back may have an older one than the chunks.
+  identity.format = std::max(identity.format, format);
   return {};
 }
 

@@ -10,7 +10,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Reads the identity of a disk. kCorrupt: it is damaged.
+/// Reads the identity of a disk. kCorrupt: it is damaged. kNotSupported: the disk has a format that this program does not
+/// know, and nothing on it is touched.
 asio::awaitable<Status> read_identity(StoreRoot& root);
 /// What the identities of all disks that can be used come to; a server id is made when all of them are new. kConflict:
 /// two disks belong to different servers or clusters, one clear line; kUnavailable: those that can be used are all new,
@@ -23,9 +24,9 @@ Status check_identity(const StoreRoot& root, const Identity& identity);
 /// an older record of the same server.
 asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity);
 
-/// Binds the server to the cluster, in which it has this number. kConflict: `identity` names another cluster, and
-/// nothing changed.
-Status join_cluster(Identity& identity, std::string cluster, uint32_t number);
+/// Binds the server to the cluster, in which it has this number, and which has this format. kConflict: `identity` names
+/// another cluster, and nothing changed.
+Status join_cluster(Identity& identity, std::string cluster, uint32_t number, uint32_t format);
 /// Binds one disk to what the server is bound to; asks no disk that is bound so already. `identity` outlives the call,
 /// and what it is when the writes before this one have ended is written.
 asio::awaitable<Status> keep_owner(StoreRoot& root, const Identity& identity);

@@ -103,8 +103,8 @@ void StoreDisks::keep_metadata_mark(MetadataMark mark) {
   }
 }
 
-asio::awaitable<Status> StoreDisks::join_cluster(std::string cluster, uint32_t number) {
-  KINTSUGI_CO_TRY(chunkserver::join_cluster(identity_, std::move(cluster), number));
+asio::awaitable<Status> StoreDisks::join_cluster(std::string cluster, uint32_t number, uint32_t format) {
+  KINTSUGI_CO_TRY(chunkserver::join_cluster(identity_, std::move(cluster), number, format));
   std::vector<DiskStep> steps;
   for (const auto& root : roots_) {
     if (!root->disk.failed()) steps.push_back({root.get(), keep_owner(*root, identity_)});

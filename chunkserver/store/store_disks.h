@@ -56,8 +56,9 @@ class StoreDisks {
 
   /// The owner of the disks; made at the first start.
   const Identity& identity() const { return identity_; }
-  /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
-  asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number);
+  /// Binds the disks to the cluster, in which this server has `number`, and keeps the cluster's format (0: not told) on
+  /// them. kConflict: they belong to another one.
+  asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number, uint32_t format);
   /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
   void keep_metadata_mark(MetadataMark mark);
 

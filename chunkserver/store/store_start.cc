@@ -51,7 +51,7 @@ asio::awaitable<Result<Identity>> StoreStart::prepare() {
   const std::vector<Status> ready =
       co_await run_side_by_side(runtime_, tasks_, kJoinsLater, std::move(steps));
   for (size_t i = 0; i < roots.size(); ++i) {
-    if (ready[i].code() == Code::kCorrupt) co_return ready[i];
+    if (ready[i].code() == Code::kCorrupt || ready[i].code() == Code::kNotSupported) co_return ready[i];
     if (!ready[i].ok()) drop(*roots[i], ready[i]);
   }
   KINTSUGI_CO_ASSIGN(Identity identity, agree_on_identity(roots_, runtime_.random));

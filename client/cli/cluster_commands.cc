@@ -345,7 +345,8 @@ std::vector<Command> cluster_commands() {
   const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
   return {
       {.name = "cluster",
-       .help = "A cluster on this machine: start, stop, status; on several: init, check",
+       .help = "A cluster on this machine: start, stop, status; on several: init, check; after an upgrade: "
+               "finalize",
        .commands = {
            {.name = "start",
             .help = "Make a cluster, or start what is not running of it",
@@ -384,7 +385,8 @@ std::vector<Command> cluster_commands() {
             .prints_json = true,
             .run = on_directory(a, status)},
            init_command(),
-           check_command()}}};
+           check_command(),
+           finalize_command()}}};
 }
 
 }  // namespace kintsugi::cli

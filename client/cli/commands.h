@@ -25,6 +25,7 @@ std::vector<Command> bench_commands();      ///< bench put, get, metadata, degra
 std::vector<Command> plan_commands();       ///< plan
 Command init_command();                     ///< cluster init
 Command check_command();                    ///< cluster check
+Command finalize_command();                 ///< cluster finalize
 Command fsck_command();                     ///< fsck
 Command diagnose_command();                 ///< diagnose
 Command doctor_command();                   ///< doctor

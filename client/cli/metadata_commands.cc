@@ -26,7 +26,9 @@ Status show_metadata(Session& session, BlockingClient& client) {
                   {"position", answer.mark().position()},
                   {"starts", answer.starts()},
                   {"in_doubt", doubt},
-                  {"quarantined_chunks", answer.quarantined_chunks()}};
+                  {"quarantined_chunks", answer.quarantined_chunks()},
+                  {"format", answer.format()},
+                  {"newest_format", answer.newest_format()}};
     if (doubt) {
       document["doubt"] = {{"since_ns", answer.doubt().since_ns()},
                            {"server_id", std::to_string(answer.doubt().server_id())},
@@ -39,6 +41,11 @@ Status show_metadata(Session& session, BlockingClient& client) {
     fmt::print("{}{} in quarantine (start {} of the metaserver, {} writes)\n",
                doubt ? "" : "The metadata fits the chunks; ", counted(answer.quarantined_chunks(), "chunk"),
                answer.starts(), answer.mark().position());
+    if (answer.format() < answer.newest_format())
+      fmt::print(
+          "Format {}: the version before can be brought back until `kintsugi cluster finalize` makes it "
+          "{}.\n",
+          answer.format(), answer.newest_format());
     if (doubt) {
       fmt::print(
           "IN DOUBT since {}: {}.\n"

@@ -7,6 +7,7 @@
 
 #include "common/base/assert.h"
 #include "common/config/command_line.h"
+#include "common/config/reread.h"
 #include "common/config/toml_file.h"
 
 namespace kintsugi::config {
@@ -251,6 +252,14 @@ Status Settings::check_required() const {
   return invalid(fmt::format("{} {} not set: give {} in the config file (--config FILE) or as {}",
                              fmt::join(keys, ", "), one ? "is" : "are", one ? "it" : "them",
                              fmt::join(flags, ", ")));
+}
+
+void Settings::follow(std::string_view key, std::function<void()> follow) {
+  find(key)->follow = std::move(follow);
+}
+
+Result<std::string> Settings::reread(int argc, const char* const* argv) {
+  return Reread(*this).run(argc, argv);
 }
 
 Status Settings::load(const std::string& path) {

@@ -72,6 +72,12 @@ class Settings {
 
   const std::string& program() const { return program_; }
 
+  /// Has reread() call `follow` when the value of this setting has changed; it may be called while the program runs.
+  void follow(std::string_view key, std::function<void()> follow);
+  /// Parses again. Settings that are followed have their new values then, all others those that they had. Returns a line on
+  /// what was followed and what a restart would change; empty: nothing. After an error all is as it was.
+  Result<std::string> reread(int argc, const char* const* argv);
+
   /// True after a parse that met --help and looked at nothing else.
   bool help_wanted() const { return help_wanted_; }
   std::string help() const;
@@ -102,12 +108,14 @@ class Settings {
     std::string range{};                ///< accepted values, for people; empty: all of the type
     std::string default_text{};
     bool required = false, given = false, when_made = false;
+    std::function<void()> follow{};  ///< none: a change needs a restart
     std::string flag() const;
     /// What a value looks like, for people: "SIZE", "HOST:PORT".
     std::string_view form() const;
   };
   class CommandLine;
   class TomlFile;
+  class Reread;
 
   void add_setting(Setting setting);
   void add_number(std::string key, uint64_t default_value, std::string help, uint64_t min, uint64_t max,

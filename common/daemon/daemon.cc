@@ -80,16 +80,29 @@ class Activity {
   std::optional<runtime::ActivityFile> file_;
 };
 
-/// Whoever moves log files away says so with SIGHUP.
-asio::awaitable<void> reopen_logs(runtime::TaskGroup& tasks, asio::signal_set& hangups, Activity& activity) {
-  const auto stop = tasks.on_stop([&hangups] { hangups.cancel(); });
-  while (!tasks.stopping()) {
-    boost::system::error_code cancelled;
-    co_await hangups.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-    if (cancelled) break;
+/// What a hangup asks for: whoever moves log files away, or changes the file of settings, says so with SIGHUP.
+struct OnHangup {
+  asio::signal_set& signals;
+  Activity& activity;
+  std::function<Result<std::string>()> reread;
+
+  void heard() const {
     log::reopen_file();
     activity.reopen();
     log::info("signal {} (SIGHUP): the log file is opened again", SIGHUP);
+    const Result<std::string> settings = reread();
+    if (!settings) log::error("the settings are as they were: {}", settings.error().message());
+    if (settings && !settings->empty()) log::info("settings: {}", *settings);
+  }
+};
+
+asio::awaitable<void> follow_hangups(runtime::TaskGroup& tasks, OnHangup& hangup) {
+  const auto stop = tasks.on_stop([&hangup] { hangup.signals.cancel(); });
+  while (!tasks.stopping()) {
+    boost::system::error_code cancelled;
+    co_await hangup.signals.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (cancelled) break;
+    hangup.heard();
   }
 }
 
@@ -102,10 +115,9 @@ asio::awaitable<void> end_at_limit(runtime::TaskGroup& patience, int exit_status
 }
 
 /// Runs the daemon from start() to stop(); `started` is set once start() has succeeded.
-asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& hangups, Activity& activity,
-                              bool& started) {
+asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, OnHangup& hangup, bool& started) {
   runtime::TaskGroup log_tasks(shell.runtime);
-  log_tasks.spawn(reopen_logs(log_tasks, hangups, activity));
+  log_tasks.spawn(follow_hangups(log_tasks, hangup));
   Status status = co_await daemon.start();
   started = status.ok();
   if (started) {
@@ -125,8 +137,7 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& ha
   co_return status;
 }
 
-void add_pages(Shell& shell, const std::string& effective, const bool& started,
-               const std::unique_ptr<Daemon>& daemon) {
+void add_pages(Shell& shell, const bool& started, const std::unique_ptr<Daemon>& daemon) {
   shell.http.handle("/healthz", [&](std::string_view) {
     if (!started) return http::Response{.status = 503, .body = "starting\n"};
     const Status health = daemon->health();
@@ -140,10 +151,12 @@ void add_pages(Shell& shell, const std::string& effective, const bool& started,
   shell.http.handle("/debug/clock", [&clock = shell.runtime.clock](std::string_view) {
     return http::Response{.body = fmt::format("{}\n", clock.wall_now().time_since_epoch().count())};
   });
-  shell.http.handle("/debug/settings", [&](std::string_view) { return http::Response{.body = effective}; });
+  shell.http.handle("/debug/settings",
+                    [&](std::string_view) { return http::Response{.body = shell.settings.effective()}; });
 }
 
-Status run_parsed(const Settings& settings, const Make& make, int& exit_status) {
+Status run_parsed(Settings& settings, const std::function<Result<std::string>()>& reread, const Make& make,
+                  int& exit_status) {
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(settings.secret_file));
   KINTSUGI_ASSIGN(const runtime::TlsPolicy tls, runtime::tls_policy(settings.tls, settings.require_tls));
   if (!tls.credentials && !tls.require)
@@ -155,6 +168,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
   asio::signal_set hangups(production.io(), SIGHUP);
+  OnHangup hangup{hangups, activity, reread};
   metrics::Metrics metrics;
   metrics.add_process_metrics();
   add_build_metrics(metrics);
@@ -170,13 +184,12 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
   });
   http.handle("/debug/sample",
               [&metrics](std::string_view) { return http::Response{.body = metrics.sample_values()}; });
-  Shell shell{production, production.runtime(), secret, http, metrics};
+  Shell shell{production, production.runtime(), secret, http, metrics, settings};
   std::unique_ptr<Daemon> daemon;
   const PageTokens tokens(secret, daemon);
   http.guard_by(tokens);
   bool started = false;
-  const std::string effective = settings.effective();
-  add_pages(shell, effective, started, daemon);
+  add_pages(shell, started, daemon);
   // The port is taken before the daemon is made, which may tell others where its pages are. Nothing is answered until
   // the loop runs.
   if (settings.http_listen) {
@@ -184,7 +197,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
     shell.http_address = http.local_endpoint().to_string();
   }
   KINTSUGI_ASSIGN(daemon, make(shell));
-  Status status = runtime::run_on(production, serve(shell, *daemon, hangups, activity, started));
+  Status status = runtime::run_on(production, serve(shell, *daemon, hangup, started));
   if (started) exit_status = shell.ending.exit_status();
   return status;
 }
@@ -234,7 +247,8 @@ int run(int argc, const char* const* argv, Settings& settings, const Make& make)
   }
   log::info("{} starts with\n{}", settings.program(), settings.effective());
   int exit_status = kExitFailed;
-  const Status status = run_parsed(settings, make, exit_status);
+  const auto reread = [&] { return settings.reread(argc, argv); };
+  const Status status = run_parsed(settings, reread, make, exit_status);
   if (status.ok()) log::info("stopped");
   // Without a log file the log is standard error: one line there is enough.
   if (!status.ok() && !settings.log_file.empty())

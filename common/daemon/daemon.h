@@ -81,6 +81,7 @@ struct Shell {
   const rpc::Secret& secret;
   http::HttpServer& http;      ///< serves /healthz, /metrics and /debug/settings; a daemon adds its own pages
   metrics::Metrics& metrics;   ///< holds those of the process; a daemon adds its own
+  config::Settings& settings;  ///< a daemon says which of them it can follow while it runs
   std::string http_address{};  ///< address of the pages; empty: there are none
   Ending ending{};
 };
@@ -108,7 +109,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr Duration kStopLimit = std::chrono::seconds(30);
 
 /// What the process makes from now on only its user can read. SIGHUP opens the log file again, for whoever moved it
-/// away. Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end, and stops it within
+/// away, and reads the settings again (Settings::reread); a line of the log says what came of it. Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end, and stops it within
 /// kStopLimit. Returns the exit status of main: 0 after a signal, kExitFailed when the daemon was not made or did not
 /// start, or what Ending::end was given. Exits by itself with 2 when the command line or the file of settings is not
 /// understood, with 0 after --help. Errors are told on standard error and in the log.

@@ -1,7 +1,9 @@
 #include "common/rpc/handshake.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "common/runtime/tls/tls_connection.h"
 
@@ -10,6 +12,7 @@ namespace {
 
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kHelloBytes = 8 + kNonceBytes;
+constexpr size_t kVersionOffset = 4;
 constexpr size_t kClaimsBytesOffset = 6;
 constexpr std::byte kProven{1};
 constexpr std::byte kUnproven{0};
@@ -25,12 +28,12 @@ struct RefusalHead {
   uint8_t sentence_bytes[2];
 };
 
-Hello make_hello(runtime::Random& random, size_t claims_bytes = 0) {
+Hello make_hello(runtime::Random& random, uint16_t version, size_t claims_bytes = 0) {
   Hello hello{};
   const auto claims = static_cast<uint16_t>(claims_bytes);
   std::memcpy(hello.data() + kClaimsBytesOffset, &claims, sizeof claims);
   std::memcpy(hello.data(), &kMagic, sizeof kMagic);
-  std::memcpy(hello.data() + 4, &kVersion, sizeof kVersion);
+  std::memcpy(hello.data() + kVersionOffset, &version, sizeof version);
   random.fill(std::span(hello).subspan(8));
   return hello;
 }
@@ -56,17 +59,23 @@ std::string_view wish_for_tls(const Hello& hello) {
   return "";
 }
 
-Status check_hello(const Hello& hello) {
+uint16_t version_of(const Hello& hello) {
+  uint16_t version;
+  std::memcpy(&version, hello.data() + kVersionOffset, sizeof version);
+  return version;
+}
+
+/// `newest`: the newest version that the peer may say.
+Status check_hello(const Hello& hello, uint16_t newest) {
   if (const std::string_view wish = wish_for_tls(hello); !wish.empty())
     return {Code::kPermissionDenied, std::string(wish)};
   uint32_t magic;
-  uint16_t version;
   std::memcpy(&magic, hello.data(), sizeof magic);
-  std::memcpy(&version, hello.data() + 4, sizeof version);
   if (magic != kMagic) return {Code::kInvalidArgument, "handshake: bad magic: not a Kintsugi peer"};
-  if (version != kVersion) {
+  if (const uint16_t version = version_of(hello); version < kOldestVersion || version > newest) {
     return {Code::kInvalidArgument,
-            fmt::format("handshake: peer speaks version {}, this is {}", version, kVersion)};
+            fmt::format("handshake: peer speaks version {}, this is {}: upgrade the older one", version,
+                        kVersion)};
   }
   return {};
 }
@@ -142,12 +151,12 @@ asio::awaitable<Status> send_refusal(BufferedConnection& connection, const Statu
 asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                            BufferedConnection& connection) {
   const std::string& claims = secret.claims();
-  Hello own = make_hello(runtime.random, claims.size());
+  Hello own = make_hello(runtime.random, kVersion, claims.size());
   std::string greeting(reinterpret_cast<const char*>(own.data()), own.size());
   KINTSUGI_CO_TRY(co_await send_text(connection, greeting + claims));
   Hello peer;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
-  KINTSUGI_CO_TRY(check_hello(peer));
+  KINTSUGI_CO_TRY(check_hello(peer, kVersion));
   Mac peer_proof;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
   Mac own_proof{};
@@ -181,8 +190,8 @@ asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& ru
                                                       BufferedConnection& connection) {
   Hello peer;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
-  Hello own = make_hello(runtime.random);
-  Status hello = check_hello(peer);
+  Status hello = check_hello(peer, std::numeric_limits<uint16_t>::max());
+  Hello own = make_hello(runtime.random, hello.ok() ? std::min(kVersion, version_of(peer)) : kVersion);
   if (!hello.ok()) {
     // Lets a peer of another version say so; its outcome does not matter.
     if (std::memcmp(peer.data(), own.data(), sizeof kMagic) == 0) (void)co_await send(connection, own);

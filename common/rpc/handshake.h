@@ -8,6 +8,9 @@
 /// server -> client  {verdict u8}: 1 = proven; 2 = proven, and refused: {code u8, length u16, sentence}
 /// ```
 ///
+/// Each end says the newest version that it speaks, the server none that is newer than the client's. That one is spoken,
+/// when both know it; it is signed with the rest of the hello.
+///
 /// The role is part of what is signed, so that a proof cannot be sent back to the side that made it. Who has the secret
 /// sends no claims. With claims both sides use the key that follows from them (token.h). A token that has expired or is
 /// revoked is told so only after its holder has proven that it has the key.
@@ -25,6 +28,9 @@
 #include "common/runtime/runtime.h"
 
 namespace kintsugi::rpc {
+
+/// The oldest version of frame.h's kVersion that is still spoken.
+inline constexpr uint16_t kOldestVersion = 2;
 
 /// Errors: kPermissionDenied (secrets differ, the token is refused, or only one end speaks TLS), kInvalidArgument (not a
 /// Kintsugi peer, another version), kUnavailable (the server does not know yet which tokens are revoked),

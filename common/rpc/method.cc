@@ -44,6 +44,7 @@ std::string_view method_name(Method method) {
     case Method::kFinishRead: return "FinishRead";
     case Method::kMetadataStatus: return "MetadataStatus";
     case Method::kAcceptMetadata: return "AcceptMetadata";
+    case Method::kFinalize: return "Finalize";
     case Method::kListQuarantine: return "ListQuarantine";
     case Method::kChangeQuarantine: return "ChangeQuarantine";
     case Method::kKeepUpload: return "KeepUpload";

@@ -48,6 +48,7 @@ enum class Method : uint16_t {
   kListTokens = 34,
   kRevokeToken = 35,
   kRevokedTokens = 36,  ///< any daemon -> metaserver
+  kFinalize = 37,
   // the same by inode (common/proto/inode.proto)
   kLookup = 100,
   kGetInode = 101,

@@ -107,6 +107,7 @@ Right right_of(Method method) {
     case Method::kDrainServer:
     case Method::kRemoveServer:
     case Method::kAcceptMetadata:
+    case Method::kFinalize:
     case Method::kChangeQuarantine:
     case Method::kCreateToken:
     case Method::kRevokeToken:

@@ -140,6 +140,7 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   if (was_dead) log::info("server {} is back", name_of(id));
   server.liveness = proto::ServerState::ALIVE;
   server.registered = true;
+  server.newest_format = request.newest_format();
   server.hung_disks = {};
   server.last_heartbeat = clock_.now();
   server.wants_block_report = true;
@@ -161,7 +162,10 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   server->load.clear_cache_changes();
   server->last_heartbeat = clock_.now();
   compare_clocks(*server, request.wall_clock_ns());
-  if (server->liveness == proto::ServerState::SUSPECT) server->liveness = proto::ServerState::ALIVE;
+  const bool was_alive = server->liveness == proto::ServerState::ALIVE;
+  if (request.leaving() && was_alive)
+    log::info("server {} at {} is being stopped", name_of(server->id), server->stored.address());
+  server->liveness = request.leaving() ? proto::ServerState::SUSPECT : proto::ServerState::ALIVE;
   return Verdict::kAccepted;
 }
 

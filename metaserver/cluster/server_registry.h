@@ -41,8 +41,9 @@ struct ServerRecord {
   TimePoint report_again = TimePoint::max();
   /// When a block report may clear a chunk that a reader complained of, so that one is asked for; max(): never.
   TimePoint believe_again = TimePoint::max();
-  Duration clock_ahead{};   ///< the server's wall clock minus the metaserver's
-  bool clock_told = false;  ///< the log has a line that its clock differs
+  uint32_t newest_format = 0;  ///< that its program knows, as it said when it registered
+  Duration clock_ahead{};      ///< the server's wall clock minus the metaserver's
+  bool clock_told = false;     ///< the log has a line that its clock differs
 };
 
 inline constexpr size_t kMaxServers = 10000;
@@ -83,7 +84,7 @@ class ServerRegistry {
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
 
   /// The server's process seems to have ended: if it is alive, it is suspect until its next heartbeat. `why` is for
-  /// people.
+  /// people. One that says that it is being stopped is suspect as well.
   void suspect(ServerId id, std::string_view why);
   /// The server is not dead, but whether it can be read from is not known: it is suspect, or its silence is half way
   /// from one missed heartbeat to that.

@@ -62,7 +62,8 @@ asio::awaitable<Status> CoordinationService::join(Context, const proto::JoinRepa
     co_return Status{Code::kInvalidArgument, "address is too long"};
   const auto address = runtime::Endpoint::parse(request.address());
   if (!address) co_return address.error().with_context("address");
-  KINTSUGI_CO_TRY(coordinator_.join(request.manager_id(), request.address(), request.http_address()));
+  KINTSUGI_CO_TRY(proto::check_daemon_format(request.newest_format(), store_.format));
+  KINTSUGI_CO_TRY(coordinator_.join(request));
   const RepairShards& shards = coordinator_.shards();
   const auto managers = static_cast<uint32_t>(shards.managers().size());
   response.set_epoch(shards.find(request.manager_id())->epoch);

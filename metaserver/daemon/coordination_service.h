@@ -32,7 +32,7 @@ class CoordinationService {
 
   /// References outlive it.
   CoordinationService(MetaStore& store, ClusterParts& cluster, RepairService& repairs,
-                      RepairCoordinator& coordinator, RepairLimits limits)
+                      RepairCoordinator& coordinator, const RepairLimits& limits)
       : store_(store), cluster_(cluster), repairs_(repairs), coordinator_(coordinator), limits_(limits) {}
   void register_on(rpc::Server& server);
 
@@ -64,7 +64,7 @@ class CoordinationService {
   ClusterParts& cluster_;
   RepairService& repairs_;
   RepairCoordinator& coordinator_;
-  const RepairLimits limits_;
+  const RepairLimits& limits_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -13,10 +13,10 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       secret_(secret),
       metaserver_(runtime, options.metaserver, secret, store),
       client_(runtime, secret),
+      limits_(options.repairs),
       coordinator_(runtime, metaserver_.state().cluster, options.repairs.delay),
       coordination_service_(metaserver_.state().store, metaserver_.state().cluster, metaserver_.repairs(),
-                            coordinator_, options.repairs),
-      limits_(options.repairs),
+                            coordinator_, limits_),
       reports_(runtime, coordinator_.shards(), metaserver_.state().cluster.servers.names(), client_) {
   metaserver_.set_host(coordinator_);
   register_handlers();
@@ -37,6 +37,11 @@ asio::awaitable<Status> MetaDaemon::start() {
   KINTSUGI_CO_TRY(co_await metaserver_.start());
   coordinator_.start(metaserver_.made_cluster());
   co_return Status{};
+}
+
+void MetaDaemon::set_repair_limits(RepairLimits limits) {
+  limits_ = limits;
+  coordinator_.set_repair_delay(limits.delay);
 }
 
 asio::awaitable<void> MetaDaemon::stop() {

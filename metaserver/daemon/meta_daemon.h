@@ -36,6 +36,9 @@ class MetaDaemon {
   /// Ends calls of repair managers, then the metaserver. Idempotent.
   asio::awaitable<void> stop();
 
+  /// From now on; repair managers hear of it within a second.
+  void set_repair_limits(RepairLimits limits);
+
   runtime::Endpoint endpoint() const { return metaserver_.endpoint(); }
   MetaServer& metaserver() { return metaserver_; }
   const RepairCoordinator& coordinator() const { return coordinator_; }
@@ -62,9 +65,9 @@ class MetaDaemon {
   rpc::Secret secret_;
   MetaServer metaserver_;
   rpc::Client client_;  ///< calls repair managers
+  RepairLimits limits_;
   RepairCoordinator coordinator_;
   CoordinationService coordination_service_;
-  const RepairLimits limits_;
   RepairReports reports_;
   bool stopped_ = false;
 };

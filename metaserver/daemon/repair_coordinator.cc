@@ -75,10 +75,17 @@ std::string RepairCoordinator::nobody_repairs() const {
 
 // ---- shards ----------------------------------------------------------------------------------------------
 
-Status RepairCoordinator::join(RepairShards::ManagerId id, const std::string& address,
-                               const std::string& http_address) {
-  KINTSUGI_TRY(shards_.join(id, address, http_address));
+Status RepairCoordinator::join(const proto::JoinRepairRequest& request) {
+  KINTSUGI_TRY(
+      shards_.join(request.manager_id(), request.address(), request.http_address(), request.newest_format()));
   tell_of_shards();
+  return {};
+}
+
+Status RepairCoordinator::check_all_know(uint32_t format) const {
+  for (const auto& [id, manager] : shards_.managers())
+    KINTSUGI_TRY(proto::check_daemon_knows(manager.newest_format, format,
+                                           fmt::format("the repair manager at {}", manager.address)));
   return {};
 }
 

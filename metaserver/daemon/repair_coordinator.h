@@ -35,7 +35,9 @@ class RepairCoordinator final : public RepairHost {
   asio::awaitable<void> stop();
 
   Duration repair_delay() const override { return repair_delay_; }
+  void set_repair_delay(Duration delay) { repair_delay_ = delay; }
   bool anybody_repairs() const override { return !shards_.managers().empty(); }
+  Status check_all_know(uint32_t format) const override;
   void server_dead(ServerId server) override;
   void server_returned(ServerId server) override;
   /// It may be a new server, or one with chunks that were missing.
@@ -46,7 +48,7 @@ class RepairCoordinator final : public RepairHost {
   void moves_cancelled(ServerId from) override;
 
   /// A repair manager lives, or leaves: see RepairShards.
-  Status join(RepairShards::ManagerId id, const std::string& address, const std::string& http_address);
+  Status join(const proto::JoinRepairRequest& request);
   void leave(RepairShards::ManagerId id);
 
   /// Returns true when an event was logged or shards changed hands, false at `give_up` and when this stops.
@@ -72,7 +74,7 @@ class RepairCoordinator final : public RepairHost {
 
   const runtime::Clock& clock_;
   const ClusterParts& cluster_;
-  const Duration repair_delay_;
+  Duration repair_delay_;
   const uint64_t life_;
   RepairShards shards_;
   RepairLog log_;

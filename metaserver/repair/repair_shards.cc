@@ -9,13 +9,14 @@ namespace kintsugi::metaserver {
 RepairShards::RepairShards(const runtime::Clock& clock, uint64_t first_epoch)
     : clock_(clock), started_(clock.now()), last_epoch_(first_epoch) {}
 
-Status RepairShards::join(ManagerId id, const std::string& address, const std::string& http_address) {
+Status RepairShards::join(ManagerId id, const std::string& address, const std::string& http_address,
+                          uint32_t newest_format) {
   if (id == 0) return {Code::kInvalidArgument, "0 is not the id of a repair manager"};
   const auto known = managers_.find(id);
   if (known == managers_.end()) {
     if (managers_.size() >= kMaxManagers) return {Code::kLimitExceeded, "too many repair managers"};
     std::erase_if(managers_, [&](const auto& manager) { return manager.second.address == address; });
-    managers_[id] = {address, http_address, clock_.now(), ++last_epoch_};
+    managers_[id] = {address, http_address, clock_.now(), ++last_epoch_, newest_format};
     log::info("repair manager {} joins: {}", id, address);
     give_out();
     return {};

@@ -9,6 +9,7 @@
 #include "common/base/ids.h"
 #include "common/base/repair_shard.h"
 #include "common/base/status.h"
+#include "common/proto/formats.h"
 #include "common/runtime/clock.h"
 
 namespace kintsugi::metaserver {
@@ -26,7 +27,8 @@ class RepairShards {
   struct Manager {
     std::string address, http_address;
     TimePoint last_heard;
-    uint64_t epoch = 0;  ///< changes whenever the manager's shards change
+    uint64_t epoch = 0;          ///< changes whenever the manager's shards change
+    uint32_t newest_format = 0;  ///< that its program knows, as it says
   };
   static constexpr size_t kMaxManagers = 64;
   static constexpr Duration kInterval = std::chrono::seconds(1);  ///< pause between two calls of a manager
@@ -39,7 +41,8 @@ class RepairShards {
 
   /// The manager lives; the caller tells it its shards. Replaces one that was at the same address.
   /// kLimitExceeded: too many managers.
-  Status join(ManagerId id, const std::string& address, const std::string& http_address);
+  Status join(ManagerId id, const std::string& address, const std::string& http_address,
+              uint32_t newest_format = proto::kNewestFormat);
   void leave(ManagerId id);
   /// Gives the shards of managers that were not heard of to others. To be called every few hundred milliseconds.
   void expire();

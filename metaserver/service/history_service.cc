@@ -32,6 +32,8 @@ asio::awaitable<Status> HistoryService::metadata_status(Context context, const E
     *response.mutable_doubt()->mutable_server() = cluster_.servers.names().of(ServerId{doubt->server_id()});
   }
   response.set_quarantined_chunks(cluster_.quarantine.count());
+  response.set_format(store_.format);
+  response.set_newest_format(proto::kNewestFormat);
   co_return module.finish(co_await store_.finish_read(module.context()));
 }
 

@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "common/proto/formats.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/options.h"
@@ -54,6 +55,7 @@ class MetaStore {
   KeyValueStore& kv;
   StoreRoom room;
   std::string cluster_id;
+  uint32_t format = proto::kNewestFormat;  ///< of the cluster
   bool stopping = false;
 
  private:

@@ -7,8 +7,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-/// 2: extents are keys of their own, and inodes know their parents. 3: stripes may keep their bytes in their records.
-constexpr uint32_t kFormatVersion = 3;
 constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k",     "rs-6-3-1024k",
                                                    "rs-10-4-1024k",    "replication-3-1024k",
                                                    "lrc-12-2-2-1024k", "rrs-12-4-1024k"};
@@ -38,7 +36,8 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       inspect_service_(state_.store, state_.names, state_.cluster),
       drain_service_(state_.store, state_.cluster),
       history_service_(state_.store, state_.cluster),
-      monitor_service_(runtime.clock, state_.cluster.slow),
+      monitor_service_(state_.store, state_.cluster.slow),
+      format_service_(state_.store, state_.cluster, monitor_service_),
       repair_service_(state_.store, state_.cluster),
       token_gate_(state_.store.kv, state_.names.snapshots, state_.names.places),
       token_service_(state_.store, secret, server_),
@@ -58,6 +57,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   drain_service_.register_on(server_);
   history_service_.register_on(server_);
   monitor_service_.register_on(server_);
+  format_service_.register_on(server_);
   token_service_.register_handlers();
   server_.admit_tokens_by(
       [this](const rpc::Principal& by, rpc::Method method, google::protobuf::MessageLite& request) {
@@ -94,18 +94,14 @@ asio::awaitable<Status> MetaServer::start() {
 asio::awaitable<Status> MetaServer::open_store() {
   const Reader reader(state_.store.kv);
   if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
-    if (cluster->format_version() != kFormatVersion) {
-      co_return Status{Code::kCorrupt,
-                       fmt::format("the metadata has format {}, this metaserver reads format {}",
-                                   cluster->format_version(), kFormatVersion)};
-    }
+    KINTSUGI_CO_TRY(format_service_.load(*cluster));
     state_.store.cluster_id = cluster->cluster_id();
     co_return Status{};
   }
   Transaction transaction(state_.store.kv);
   proto::StoredCluster cluster;
   cluster.set_cluster_id(make_cluster_id(state_.store.runtime.random));
-  cluster.set_format_version(kFormatVersion);
+  cluster.set_format_version(proto::kNewestFormat);
   transaction.put_message(keys::cluster(), cluster);
   for (std::string_view policy : kWellKnownPolicies)
     transaction.put(keys::policy(policy), "");

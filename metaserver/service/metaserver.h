@@ -18,6 +18,7 @@
 #include "metaserver/service/background_work.h"
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
+#include "metaserver/service/format_service.h"
 #include "metaserver/service/history_service.h"
 #include "metaserver/service/inode_service.h"
 #include "metaserver/service/inspect_service.h"
@@ -62,7 +63,7 @@ class MetaServer {
 
   /// Checks the options, makes a new cluster in an empty store, loads an existing one and serves. Known servers count
   /// as alive until `dead_after` has passed; then server_dead is told for those that did not come back, and chunk_lost
-  /// for the chunks that are nowhere. kCorrupt: the store's format is of a later version.
+  /// for the chunks that are nowhere. kNotSupported: the store has a format that this program does not know.
   asio::awaitable<Status> start();
   /// Idempotent. The host is told nothing afterwards.
   asio::awaitable<void> stop();
@@ -100,6 +101,7 @@ class MetaServer {
   DrainService drain_service_;
   HistoryService history_service_;
   MonitorService monitor_service_;
+  FormatService format_service_;
   RepairService repair_service_;
   TokenGate token_gate_;
   TokenService token_service_;

@@ -22,8 +22,11 @@ asio::awaitable<Status> MonitorService::register_monitor(Context,
     co_return Status{Code::kInvalidArgument, "address is too long"};
   const auto address = runtime::Endpoint::parse(request.address());
   if (!address) co_return address.error().with_context("address");
-  KINTSUGI_CO_TRY(lease_.renew(
-      {.id = request.monitor_id(), .address = request.address(), .http_address = request.http_address()}));
+  KINTSUGI_CO_TRY(proto::check_daemon_format(request.newest_format(), store_.format));
+  KINTSUGI_CO_TRY(lease_.renew({.id = request.monitor_id(),
+                                .address = request.address(),
+                                .http_address = request.http_address(),
+                                .newest_format = request.newest_format()}));
   slow_.tell(request.slow());
   response.set_lease_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(MonitorLease::kLease).count()));

@@ -5,13 +5,15 @@
 #include "common/rpc/server.h"
 #include "metaserver/cluster/monitor_lease.h"
 #include "metaserver/cluster/slow_servers.h"
+#include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
 
 class MonitorService {
  public:
   /// References must outlive it.
-  MonitorService(const runtime::Clock& clock, SlowServers& slow) : lease_(clock), slow_(slow) {}
+  MonitorService(const MetaStore& store, SlowServers& slow)
+      : store_(store), lease_(store.runtime.clock), slow_(slow) {}
   void register_on(rpc::Server& server);
   /// The monitor that lives.
   std::optional<MonitorLease::Monitor> monitor() const { return lease_.find(); }
@@ -22,6 +24,7 @@ class MonitorService {
   asio::awaitable<Status> find_monitor(Context context, const proto::FindMonitorRequest& request,
                                        proto::FindMonitorResponse& response);
 
+  const MetaStore& store_;
   MonitorLease lease_;
   SlowServers& slow_;
 };

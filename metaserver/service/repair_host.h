@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/ids.h"
+#include "common/base/status.h"
 #include "common/runtime/clock.h"
 #include "metaserver/repair/rebalancer.h"
 
@@ -22,6 +23,9 @@ class RepairHost {
 
   /// Returns true while a repair manager is registered: without one no chunk moves either.
   virtual bool anybody_repairs() const { return true; }
+
+  /// kConflict names a repair manager whose program does not know this format (common/proto/formats.h).
+  virtual Status check_all_know(uint32_t /*format*/) const { return {}; }
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}

@@ -48,6 +48,7 @@ asio::awaitable<Status> ServerService::register_server(Context context,
                                                        proto::RegisterServerResponse& response) {
   sight::Module module{context, kRegister};
   const ServerId server{request.server_id()};
+  KINTSUGI_CO_TRY(module.finish(proto::check_daemon_format(request.newest_format(), store_.format)));
   Transaction transaction(store_.kv);
   const Result<ServerRegistry::Before> before = cluster_.servers.register_server(transaction, request);
   if (before && *before == ServerRegistry::Before::kReplaces) {
@@ -65,6 +66,7 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(store_.options.heartbeat_interval).count()));
   response.set_cluster_id(store_.cluster_id);
+  response.set_format(store_.format);
   const proto::ServerName name = cluster_.servers.names().of(server);
   response.set_number(name.number());
   response.set_name(name.name());
@@ -80,8 +82,12 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     tell_failed_disks(cluster_.servers.name_of(server), known->load, request);
   const auto verdict = cluster_.servers.heartbeat(request);
   if (!verdict) co_return module.finish(co_await store_.finish_read(module.context(), verdict.error()));
+  response.set_format(store_.format);
   response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
-  if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
+  // One that joined while the cluster was finalized, and does not know its format, is refused when it registers.
+  const bool outdated =
+      known != nullptr && !proto::check_daemon_format(known->newest_format, store_.format).ok();
+  if (*verdict == ServerRegistry::Verdict::kRegisterAgain || outdated) {
     response.set_register_again(true);
     co_return Status{};
   }

@@ -90,6 +90,10 @@ asio::awaitable<Status> TokenService::create(Context context, const proto::Creat
   claims.set_squash_uid(request.claims().squash_uid());
   claims.set_squash_gid(request.claims().squash_gid());
   Status made = rpc::check_claims(claims);
+  if (made.ok() && store_.format < proto::kTokensFormat)
+    made = {
+        Code::kNotSupported,
+        "daemons of the version before refuse tokens: run `kintsugi cluster finalize` when all are upgraded"};
   if (made.ok() && request.lifetime_seconds() > kMaxTokenSeconds)
     made = {Code::kInvalidArgument, "a token lives for 100 years at most"};
   if (made.ok()) made = make_room(transaction, claims.name());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/proto/formats.h"
 
 namespace kintsugi::monitoring {
 
@@ -15,6 +16,7 @@ ClusterWatch::ClusterWatch(const runtime::Runtime& runtime, rpc::Client& client,
 
 void ClusterWatch::start(std::string address, std::string http_address) {
   request_.set_address(std::move(address));
+  request_.set_newest_format(proto::kNewestFormat);
   request_.set_http_address(std::move(http_address));
   started_ = true;
   tasks_.spawn(follow());

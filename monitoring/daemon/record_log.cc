@@ -13,7 +13,8 @@
 namespace kintsugi::monitoring {
 namespace {
 
-constexpr uint32_t kMagic = 0x314c524b;  // "KRL1"
+constexpr uint32_t kMagic = 0x314c524b;      // "KRL1"
+constexpr std::string_view kFamily = "KRL";  ///< with which files of all versions begin
 constexpr size_t kAlignment = runtime::kDiskAlignment;
 
 struct Header {
@@ -121,7 +122,12 @@ asio::awaitable<Status> RecordLog::read_segment(const Segment& segment,
   const AlignedMemory memory(std::min<uint64_t>(segment.bytes, options_.segment_bytes + kMostRecord));
   KINTSUGI_CO_ASSIGN(const size_t got, co_await file->read(0, memory.span()));
   const std::string_view bytes(reinterpret_cast<const char*>(memory.span().data()), got);
-  for (std::string_view record : parse(bytes))
+  const std::vector<std::string_view> records = parse(bytes);
+  if (records.empty() && bytes.starts_with(kFamily) && bytes.size() >= sizeof(Header) &&
+      std::memcmp(bytes.data(), &kMagic, sizeof kMagic) != 0)
+    co_return Status{Code::kNotSupported,
+                     "another version wrote it: what it holds is not shown, and it is left alone"};
+  for (std::string_view record : records)
     read(record);
   co_return Status{};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "common/proto/formats.h"
 
 namespace kintsugi::repair_manager {
 
@@ -20,6 +21,7 @@ WorkFeed::WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime
 void WorkFeed::start(std::string address, std::string http_address) {
   request_.set_manager_id(manager_id_);
   request_.set_address(std::move(address));
+  request_.set_newest_format(proto::kNewestFormat);
   request_.set_http_address(std::move(http_address));
   tasks_.spawn(follow());
 }

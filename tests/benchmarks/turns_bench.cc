@@ -104,6 +104,7 @@ struct Bench {
     request.set_server_id(id);
     request.set_address("127.0.0.1:1");
     request.set_incarnation(1);
+    request.set_newest_format(proto::kNewestFormat);
     proto::RegisterServerResponse response;
     (void)co_await call(Method::kRegisterServer, request, response);
   }
@@ -324,6 +325,7 @@ struct Bench {
     proto::JoinRepairRequest join;
     join.set_manager_id(77);
     join.set_address("127.0.0.1:2");
+    join.set_newest_format(proto::kNewestFormat);
     proto::JoinRepairResponse joined;
     proto::FetchRepairWorkRequest request;
     request.set_manager_id(77);

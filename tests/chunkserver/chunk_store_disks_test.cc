@@ -1,3 +1,4 @@
+#include "common/proto/formats.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
 
@@ -98,6 +99,25 @@ TEST(ChunkStore, ABrokenDiskIsDroppedAloneAndItsChunksAreReportedLost) {
   // A restart without that disk serves what the other one has.
   rig.restart();
   EXPECT_EQ(*rig.get(chunk_id(50)), chunk_bytes(2 * kMiB, 50));
+}
+
+TEST(ChunkStore, RefusesADiskWithAFormatThatItDoesNotKnow) {
+  StoreRig rig;
+  rig.start();
+  KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), chunk_bytes(kMiB, 1)));
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7, proto::kNewestFormat)));
+  rig.restart();
+  EXPECT_EQ(rig.store->identity().format, proto::kNewestFormat);
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7, proto::kOldestFormat)));
+  EXPECT_EQ(rig.store->identity().format, proto::kNewestFormat)
+      << "metadata that was put back may have an older one";
+  // A later version works on it, and then this one is installed again.
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7, proto::kNewestFormat + 1)));
+  rig.stop();
+  const Status refused = rig.try_start();
+  EXPECT_EQ(refused.code(), Code::kNotSupported);
+  EXPECT_NE(refused.message().find("/d0 has format"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("install"), std::string::npos) << refused;
 }
 
 TEST(ChunkStore, KeepsItsIdentityAndRefusesADiskOfAnotherServerOrCluster) {

@@ -1,4 +1,5 @@
 // Registration, heartbeats, block reports and deletions.
+#include "common/proto/formats.h"
 #include "tests/chunkserver/cluster_rig.h"
 #include "tests/expect_ok.h"
 
@@ -51,6 +52,85 @@ TEST(MetaserverLink, TellsItsNameAndKeepsTheNumberThatItIsGiven) {
     rig.stop_server(0);
   }
   rig.start_server(0);
+}
+
+/// Writes half of a chunk, rests, and writes the other half.
+asio::awaitable<void> write_slowly(ClusterRig& rig, std::vector<std::byte> bytes, Duration rest,
+                                   Status& done) {
+  proto::WriteChunkRequest request;
+  request.set_stripe_id(7);
+  request.set_policy(kTestPolicy);
+  request.set_capability(rig.capability(chunk_id(7)));
+  request.set_max_bytes(bytes.size());
+  auto stream =
+      co_await rig.client.open_stream(Context{}, rig.endpoint(0), rpc::Method::kWriteChunk, request);
+  KINTSUGI_ASSERT(stream.has_value());
+  for (size_t at = 0; at < bytes.size(); at += kTestFrameBytes) {
+    const std::span part = std::span(bytes).subspan(at, std::min(kTestFrameBytes, bytes.size() - at));
+    proto::WriteChunkData data;
+    data.set_offset(at);
+    for (uint32_t crc : crc32c_blocks(part))
+      data.add_block_crcs(crc);
+    const asio::const_buffer payload(part.data(), part.size());
+    done = co_await (*stream)->send(data, std::span(&payload, 1));
+    if (!done.ok()) co_return;
+    runtime::TaskGroup tasks(rig.client_runtime);
+    (void)co_await tasks.sleep_for(rest);
+    co_await tasks.stop();
+  }
+  proto::WriteChunkSeal seal;
+  seal.set_length(bytes.size());
+  seal.set_crc(crc32c(bytes));
+  done = co_await (*stream)->send_end(seal);
+  proto::WriteChunkDone answer;
+  if (done.ok()) {
+    const auto sealed = co_await (*stream)->receive(answer);
+    done = sealed ? Status{} : sealed.error();
+  }
+}
+
+TEST(MetaserverLink, AServerThatIsStoppedSaysSoAndEndsTheWritesThatHaveBegun) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(2s);
+  rig.meta.heartbeats.clear();
+  const std::vector<std::byte> bytes = chunk_bytes(2 * kTestFrameBytes, 7);
+  Status written{Code::kInternal, "not done"};
+  asio::co_spawn(rig.simulation.executor(), write_slowly(rig, bytes, 1s, written), asio::detached);
+  rig.simulation.run_for(100ms);
+  const TimePoint begun = rig.simulation.now();
+  rig.simulation.run(rig.servers[0].server->leave());
+  KINTSUGI_EXPECT_OK(written);
+  EXPECT_LT(rig.simulation.now() - begun, ChunkServer::kLeaveLimit);
+  ASSERT_GE(rig.meta.heartbeats.size(), 2u) << "again and again, or it would count as dead";
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    EXPECT_TRUE(heartbeat.leaving());
+  EXPECT_EQ(*rig.get(0, chunk_id(7)), bytes);
+}
+
+TEST(MetaserverLink, AServerThatIsStoppedDoesNotWaitForAWriteThatDoesNotEnd) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(2s);
+  Status written;
+  asio::co_spawn(rig.simulation.executor(),
+                 write_slowly(rig, chunk_bytes(2 * kTestFrameBytes, 7), 1min, written), asio::detached);
+  rig.simulation.run_for(100ms);
+  const TimePoint begun = rig.simulation.now();
+  rig.simulation.run(rig.servers[0].server->leave());
+  EXPECT_LE(rig.simulation.now() - begun, ChunkServer::kLeaveLimit + 1s);
+  rig.stop_server(0);
+  rig.simulation.run_for(2min);
+  EXPECT_FALSE(written.ok());
+}
+
+TEST(MetaserverLink, KeepsTheFormatOfAClusterThatIsFinalizedMeanwhile) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(2s);
+  EXPECT_EQ(rig.meta.registrations.back().newest_format(), proto::kNewestFormat);
+  rig.meta.next_answer.set_format(proto::kNewestFormat);
+  rig.simulation.run_for(2s);
+  rig.stop_server(0);
+  rig.start_server(0);
+  EXPECT_EQ(rig.store(0).identity().format, proto::kNewestFormat);
 }
 
 TEST(MetaserverLink, ReportsAllChunksInPagesWhenAsked) {

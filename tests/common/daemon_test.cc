@@ -179,6 +179,18 @@ TEST_F(DaemonDeathTest, OpensItsLogAgainAfterAHangup) {
   EXPECT_EQ(text.find("before the move"), std::string::npos) << text;
 }
 
+TEST_F(DaemonDeathTest, ReadsItsSettingsAgainAfterAHangupAndSaysWhatNeedsARestart) {
+  const std::string file = directory_ + "/settings.toml", option = "--config=" + file;
+  std::ofstream(file) << "";
+  const auto hang_up = [&](Shell& shell) {
+    std::ofstream(file) << "tls.require = false\n";
+    ::raise(SIGHUP);
+    asio::post(shell.runtime.executor, [] { ::raise(SIGTERM); });
+  };
+  EXPECT_EXIT(run_and_exit({}, hang_up, option.c_str()), ::testing::ExitedWithCode(0), "");
+  EXPECT_NE(logged().find("changed by a restart only: tls.require = false"), std::string::npos) << logged();
+}
+
 TEST(PrivateDirectory, IsClosedAndMissingOnesAreNotMade) {
   const std::string directory = ::testing::TempDir() + "kintsugi-private-" + std::to_string(::getpid());
   keep_private(directory);

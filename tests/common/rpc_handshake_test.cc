@@ -140,18 +140,59 @@ TEST(RpcHandshake, ASilentConnectionIsClosedAtTheLimit) {
   EXPECT_EQ(log.count("handshake: not finished in time"), 1u);
 }
 
-TEST(RpcHandshake, AnotherVersionIsSaidOnBothSides) {
+TEST(RpcHandshake, AVersionThatIsTooOldIsSaidOnBothSides) {
   LogCapture log;
   run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
     auto connection = co_await dial(rig);
     CO_ASSERT_TRUE(connection);
-    std::vector<std::byte> greeting = hello(kVersion + 1, std::byte{7});
+    std::vector<std::byte> greeting = hello(kOldestVersion - 1, std::byte{7});
     CO_ASSERT_OK(co_await send(**connection, greeting));
     std::vector<std::byte> answer = co_await read_to_end(**connection);
     CO_ASSERT_TRUE(answer.size() == 24);
     EXPECT_EQ(std::memcmp(answer.data(), hello(kVersion, std::byte{0}).data(), 8), 0);
   });
-  EXPECT_EQ(log.count(fmt::format("peer speaks version {}, this is {}", kVersion + 1, kVersion)), 1u);
+  EXPECT_EQ(log.count(fmt::format("peer speaks version {}, this is {}", kOldestVersion - 1, kVersion)), 1u);
+}
+
+TEST(RpcHandshake, ANewerClientIsAnsweredWithTheNewestVersionThatTheServerSpeaks) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    auto connection = co_await dial(rig);
+    CO_ASSERT_TRUE(connection);
+    std::vector<std::byte> greeting = hello(kVersion + 1, std::byte{7});
+    CO_ASSERT_OK(co_await send(**connection, greeting));
+    std::array<std::byte, 56> answer;
+    CO_ASSERT_OK(co_await (*connection)->read_exact(answer));
+    EXPECT_EQ(std::memcmp(answer.data(), hello(kVersion, std::byte{0}).data(), 8), 0)
+        << "with its proof: the client decides whether it speaks that";
+  });
+}
+
+/// A server of a later version that does not speak this one's any more.
+asio::awaitable<void> answer_newer(runtime::Listener& listener) {
+  auto connection = co_await listener.accept();
+  if (!connection) co_return;
+  std::vector<std::byte> answer = hello(kVersion + 1, std::byte{9});
+  answer.resize(56);
+  (void)co_await send(**connection, answer);
+  std::array<std::byte, 64> sink;
+  (void)co_await (*connection)->read_some(sink);
+}
+
+TEST(RpcHandshake, AClientRefusesAServerThatSpeaksANewerVersionOnly) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    auto listener = rig.server_runtime.network.listen({"127.0.0.1", 0});
+    CO_ASSERT_TRUE(listener);
+    runtime::TaskGroup group(rig.server_runtime);
+    group.spawn(answer_newer(**listener));
+    runtime::Endpoint at = (*listener)->local_endpoint();
+    auto answer = co_await rig.client.call_raw(Context{}, at, Method::kPing, "");
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_NE(answer.error().message().find(fmt::format("peer speaks version {}", kVersion + 1)),
+              std::string::npos)
+        << answer.error();
+    (*listener)->close();
+    co_await group.join();
+  });
 }
 
 asio::awaitable<void> answer_http(runtime::Listener& listener) {

@@ -181,9 +181,10 @@ TEST(Rights, TheseAdministerAndNothingElse) {
     if (method_named(method_name(method)) == method && right_of(method) == Right::kAdminister)
       administering.insert(method_name(method));
   }
-  EXPECT_EQ(administering, (std::set<std::string_view>{"AcceptMetadata", "ChangeFaults", "ChangeQuarantine",
-                                                       "CreateToken", "DrainServer", "RemoveServer",
-                                                       "RevokeToken", "RunRepair", "SetQuota", "Trace"}));
+  EXPECT_EQ(administering,
+            (std::set<std::string_view>{"AcceptMetadata", "ChangeFaults", "ChangeQuarantine", "CreateToken",
+                                        "DrainServer", "Finalize", "RemoveServer", "RevokeToken", "RunRepair",
+                                        "SetQuota", "Trace"}));
 }
 
 TEST(Rights, EachRoleHasThoseOfTheOneBeforeIt) {

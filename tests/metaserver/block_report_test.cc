@@ -48,6 +48,7 @@ TEST(BlockReport, ALatePageOfAReportToTheProcessBeforeIsNotTakenForANewOne) {
   registration.set_rack(server->rack);
   registration.set_number(server->number);
   registration.set_incarnation(server->incarnation);
+  registration.set_newest_format(proto::kNewestFormat);
   *registration.mutable_seen() = server->seen;
   const auto registered = rig.call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, registration);
   ASSERT_TRUE(registered) << registered.error();

@@ -168,6 +168,24 @@ TEST(Liveness, AnOlderProcessOfAServerIsToldToStop) {
   EXPECT_EQ(old.refusals.size(), 1u) << "the restart has not forgotten";
 }
 
+TEST(Liveness, AServerThatIsBeingStoppedGetsNothingNewAndIsAliveAgainWhenItIsBack) {
+  MetaServerRig rig;
+  FakeServer& server = rig.servers[0];
+  const auto liveness = [&] { return rig.meta->state().cluster.servers.find(server.id)->liveness; };
+  server.leaving = true;
+  rig.pass(20);
+  EXPECT_EQ(liveness(), proto::ServerState::SUSPECT) << "it still says something, so that it is not dead";
+  for (int i = 0; i < 20; ++i)
+    KINTSUGI_EXPECT_OK(rig.put("/file" + std::to_string(i)));
+  EXPECT_TRUE(server.chunks.empty());
+  server.leaving = false;
+  ++server.incarnation;
+  server.registered = false;
+  rig.heartbeat(server);
+  EXPECT_EQ(liveness(), proto::ServerState::ALIVE);
+  EXPECT_TRUE(rig.told.dead.empty()) << "nothing is repaired";
+}
+
 TEST(Liveness, ACallOfADeadProcessThatArrivesLateDisplacesNobody) {
   MetaServerRig rig;
   FakeServer& server = rig.servers[0];
@@ -175,6 +193,7 @@ TEST(Liveness, ACallOfADeadProcessThatArrivesLateDisplacesNobody) {
   late.set_server_id(server.id.value);
   late.set_address("10.0.9.9:9000");
   late.set_incarnation(77);
+  late.set_newest_format(proto::kNewestFormat);
   for (const uint64_t replaces : {uint64_t{0}, server.incarnation}) {
     ++server.incarnation;  // the process after it
     server.registered = false;
@@ -222,6 +241,7 @@ TEST(Liveness, RefusesServersThatDescribeThemselvesBadly) {
     request.set_server_id(77);
     request.set_address("10.0.0.9:1");
     request.set_incarnation(1);
+    request.set_newest_format(proto::kNewestFormat);
     change(request);
     return !rig.call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
   };

@@ -11,6 +11,7 @@ void MetaServerRig::heartbeat(FakeServer& server) {
     request.set_name(server.name);
     request.set_number(server.number);
     request.set_incarnation(server.incarnation);
+    request.set_newest_format(server.newest_format);
     *request.mutable_seen() = server.seen;
     auto registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
     if (registered && registered->replaces() != 0) {
@@ -32,6 +33,7 @@ void MetaServerRig::heartbeat(FakeServer& server) {
   request.set_server_id(server.id.value);
   request.set_incarnation(server.incarnation);
   request.set_sequence(++server.sequence);
+  request.set_leaving(server.leaving);
   request.set_orders_received(server.orders);
   request.set_orders_done(server.deletes_later ? 0 : server.orders);
   for (uint32_t disk : {0u, 1u}) {

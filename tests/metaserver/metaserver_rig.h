@@ -39,9 +39,11 @@ struct FakeServer {
   std::string name;     ///< as configured; empty: none
   uint32_t number = 0;  ///< what it asks for, then what it was given
   std::string shown;    ///< as it was told it is shown
+  uint32_t newest_format = proto::kNewestFormat;
   uint64_t incarnation = 1, sequence = 0, report = 0, orders = 0;
   proto::MetadataMark seen;  ///< the last that it was told
   bool alive = true;         ///< sends heartbeats
+  bool leaving = false;      ///< says in them that it is being stopped
   bool registered = false;
   bool wants_report = true;
   bool loses_answers = false;  ///< of its heartbeats

@@ -16,6 +16,7 @@ class MonitorTest : public ::testing::Test {
     request.set_address(address);
     request.set_http_address("web of " + address);
     request.set_leaving(leaving);
+    request.set_newest_format(proto::kNewestFormat);
     const auto answer = rig.call<proto::RegisterMonitorResponse>(rpc::Method::kRegisterMonitor, request);
     return answer ? Status() : answer.error();
   }
@@ -90,6 +91,7 @@ class SlowServersTest : public ::testing::Test {
     proto::RegisterMonitorRequest request;
     request.set_monitor_id(monitor);
     request.set_address("10.0.1.1:1");
+    request.set_newest_format(proto::kNewestFormat);
     for (const auto& [server, factor] : slow) {
       proto::SlowServer& one = *request.add_slow();
       one.set_server_id(100 + static_cast<uint64_t>(server));

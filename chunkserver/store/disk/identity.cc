@@ -33,7 +33,9 @@ asio::awaitable<Result<Identity>> load_identity(DataDisk& disk) {
   identity.cluster = reader.get_text();
   identity.metadata.epoch = reader.get<uint64_t>();
   identity.metadata.position = reader.get<uint64_t>();
-  identity.number = reader.get<uint32_t>();  // zeros follow in a file from before there were numbers
+  // Zeros follow in a file from before there were these.
+  identity.number = reader.get<uint32_t>();
+  identity.format = reader.get<uint32_t>();
   if (!reader.ok() || magic != kMagic || !identity.server || crc32c(memory.first(*read).subspan(8)) != crc) {
     co_return Status{Code::kCorrupt, path + " is damaged"};
   }
@@ -51,6 +53,7 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
   writer.put(identity.metadata.epoch);
   writer.put(identity.metadata.position);
   writer.put(identity.number);
+  writer.put(identity.format);
   ByteWriter start(memory.span());
   start.put(kMagic);
   start.put(crc32c(memory.span().subspan(8)));

@@ -26,6 +26,8 @@ struct Identity {
   std::string cluster;  ///< empty until the server has registered for the first time
   MetadataMark metadata;
   uint32_t number = 0;  ///< the server's number in its cluster; 0: none yet
+  /// The highest that the cluster had (common/proto/formats.h); 0: the file is from before it was kept.
+  uint32_t format = 0;
   bool operator==(const Identity&) const = default;
 };
 

@@ -55,6 +55,10 @@ asio::awaitable<Status> ClusterOperations::accept_metadata() {
   return cluster_.tell(Method::kAcceptMetadata, std::make_unique<proto::Empty>(), Repeat::kNever);
 }
 
+asio::awaitable<Result<proto::FinalizeResponse>> ClusterOperations::finalize() {
+  return cluster_.ask<proto::FinalizeResponse>(Method::kFinalize, std::make_unique<proto::Empty>());
+}
+
 asio::awaitable<Result<proto::ListQuarantineResponse>> ClusterOperations::list_quarantine(
     proto::ListQuarantineRequest request) {
   return cluster_.ask<proto::ListQuarantineResponse>(

@@ -30,6 +30,9 @@ class ClusterOperations {
   asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
   /// Goes on with metadata that is in doubt. kNotFound: it is not.
   asio::awaitable<Status> accept_metadata();
+  /// The cluster takes the newest format that the metaserver knows (common/proto/formats.h): the version before cannot
+  /// be brought back any more. kConflict: a daemon does not know it.
+  asio::awaitable<Result<proto::FinalizeResponse>> finalize();
   /// One page of the quarantine: continue after its last chunk while `more`.
   asio::awaitable<Result<proto::ListQuarantineResponse>> list_quarantine(
       proto::ListQuarantineRequest request);
