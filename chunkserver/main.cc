@@ -105,7 +105,7 @@ class Daemon final : public daemon::Daemon {
     if (started_.ok()) observer_.emplace(shell_.production, server_.recorder(), shell_.secret, observed());
     co_return started_;
   }
-  rpc::Server& server() override { return server_.server(); }
+  rpc::Server& rpc_server() override { return server_.server(); }
   asio::awaitable<void> stop() override {
     observer_.reset();
     runtime::TaskGroup patience(shell_.runtime);

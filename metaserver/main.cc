@@ -119,7 +119,7 @@ class Daemon final : public daemon::Daemon {
                                  }});
     co_return started;
   }
-  rpc::Server& server() override { return daemon_->metaserver().server(); }
+  rpc::Server& rpc_server() override { return daemon_->metaserver().server(); }
   void set_repair_limits(RepairLimits limits) {
     if (daemon_) daemon_->set_repair_limits(limits);
   }

@@ -80,7 +80,7 @@ class Daemon final : public daemon::Daemon {
       log::warning("nothing is foretold: {}", foretells.to_string());
     co_return started;
   }
-  rpc::Server& server() override { return monitor_.server(); }
+  rpc::Server& rpc_server() override { return monitor_.server(); }
   asio::awaitable<void> stop() override {
     foresight_.stop();
     co_await what_if_.stop();

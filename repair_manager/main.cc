@@ -57,7 +57,7 @@ class Daemon final : public daemon::Daemon {
                                                }});
     co_return started;
   }
-  rpc::Server& server() override { return daemon_.server(); }
+  rpc::Server& rpc_server() override { return daemon_.server(); }
   asio::awaitable<void> stop() override {
     observer_.reset();
     co_await revocations_.stop();

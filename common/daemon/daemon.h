@@ -92,7 +92,7 @@ class Daemon {
   virtual ~Daemon() = default;
   virtual asio::awaitable<Status> start() = 0;
   /// The server of its RPCs, which knows which tokens are good.
-  virtual rpc::Server& server() = 0;
+  virtual rpc::Server& rpc_server() = 0;
   /// Called once, after a start() that failed as well. No page is read any more.
   virtual asio::awaitable<void> stop() = 0;
   /// The answer of /healthz after start(): 503 with the sentence when it is not ok.

@@ -73,7 +73,7 @@ Status PageTokens::admit(std::string_view path, std::string_view authorization,
         "pages want a token from other hosts: Authorization: Bearer TOKEN, or the token as the password of "
         "any name"};
   KINTSUGI_ASSIGN(const rpc::Principal reader, reader_of(cluster_, *token));
-  KINTSUGI_TRY(daemon_->server().check_token(reader));
+  KINTSUGI_TRY(daemon_->rpc_server().check_token(reader));
   return check_page(reader, path);
 }
 
