@@ -27,7 +27,8 @@ Status FormatService::load(const proto::StoredCluster& cluster) {
 Status FormatService::check_all_know(uint32_t format) const {
   for (const auto& [id, server] : cluster_.servers.servers()) {
     const std::string name = fmt::format("server {}", cluster_.servers.name_of(id));
-    if (!server.registered)
+    // One that is being stopped is suspect at once, and may come back with another program.
+    if (!server.registered || server.liveness != proto::ServerState::ALIVE)
       return {Code::kConflict,
               fmt::format("{} is not there, so that nobody knows its version: start it, or remove it "
                           "(kintsugi server remove); nothing has changed",

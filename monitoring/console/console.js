@@ -7,7 +7,7 @@ import { drawDisks } from "./disks.js";
 import { by, element, whenUnfolded } from "./dom.js";
 import { drawFiles } from "./files.js";
 import { bytes, seconds, zone } from "./format.js";
-import { drawHealth, monitorIsSilent } from "./health.js";
+import { cannotDraw, drawHealth, monitorIsSilent } from "./health.js";
 import { history, historyShown } from "./history.js";
 import { drawOverview } from "./overview.js";
 import { drawRepairs } from "./repairs.js";
@@ -40,7 +40,12 @@ let minutes = 60;         // of the plots
 // "#servers/chunkserver-3": the page, and what of it.
 function where() {
   const [page, ...rest] = location.hash.slice(1).split("/");
-  return Object.hasOwn(kPages, page) ? { page, of: decodeURIComponent(rest.join("/")) } : { page: "overview", of: "" };
+  try {
+    if (Object.hasOwn(kPages, page)) return { page, of: decodeURIComponent(rest.join("/")) };
+  } catch (error) {
+    // A link that was cut off in the middle of a letter names nothing.
+  }
+  return { page: "overview", of: "" };
 }
 
 function drawServersPage(all, of) {
@@ -88,7 +93,12 @@ async function look() {
 }
 
 async function poll() {
-  await look();
+  // Also after what could not be drawn: a page that no longer asks would look as if all were well.
+  try {
+    await look();
+  } catch (error) {
+    cannotDraw(error);
+  }
   setTimeout(poll, document.hidden ? 5 * kPoll : kPoll);
 }
 
@@ -171,7 +181,7 @@ addEventListener("resize", () => {
   clearTimeout(resizing);
   resizing = setTimeout(() => { redraw(); plots(); }, 150);
 });
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => show().catch(cannotDraw));
 const asks = new URLSearchParams(location.search);
 setTheme(asks.get("theme") ?? localStorage.getItem("theme"));
 if (asks.get("metric") && !location.hash) location.hash = "#developers";
@@ -181,4 +191,4 @@ search(() => data);
 history();
 unlike();
 whatIf();
-show().then(() => setTimeout(poll, kPoll));
+show().catch(cannotDraw).then(() => setTimeout(poll, kPoll));

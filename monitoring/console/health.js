@@ -66,10 +66,20 @@ export function drawHealth(data) {
 }
 
 // Nothing else on the page can be trusted: it says so in place of the health of data.
-export function monitorIsSilent(since) {
-  say("bad", "The monitor does not answer: what is shown may be old.",
-    `Last answer ${seconds((Date.now() - since) / 1000)} ago. Check that kintsugi-monitor and its machine run. The cluster works without it: \`kintsugi df\` says whether data is whole.`);
+function sayOld(sentence, action) {
+  say("bad", sentence, action);
   by("besides").className = "";
   by("besides").textContent = "";
   document.body.dataset.old = "yes";
+}
+
+export function monitorIsSilent(since) {
+  sayOld("The monitor does not answer: what is shown may be old.",
+    `Last answer ${seconds((Date.now() - since) / 1000)} ago. Check that kintsugi-monitor and its machine run. The cluster works without it: \`kintsugi df\` says whether data is whole.`);
+}
+
+// As after an upgrade of the monitor, whose documents this page, which was loaded before, does not understand.
+export function cannotDraw(error) {
+  sayOld("This page cannot show what the monitor answers: what is shown may be old.", `Load the page again. (${error.message})`);
+  reportError(error); // for whoever looks at it with the tools of the browser
 }

@@ -66,14 +66,16 @@ asio::awaitable<Status> ClusterWatch::turn() {
       (co_await call(rpc::Method::kListServers, proto::Empty(), servers)).with_context("servers"));
   servers_ = std::move(servers);
   answered_ = runtime_.clock.now();
+  // Before repairs: a repair manager that does not answer must not keep from us whether data is whole.
+  proto::DiskFreeResponse space;
+  KINTSUGI_CO_TRY((co_await call(rpc::Method::kDiskFree, proto::Empty(), space)).with_context("space"));
+  space_ = std::move(space);
+  space_told_ = runtime_.clock.now();
   proto::RepairStatusResponse repairs;
   const Status told = co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs);
   nobody_repairs_ = told.code() == Code::kNotFound ? told.message() : std::string();
   if (!told.ok() && nobody_repairs_.empty()) co_return told.with_context("repairs");
   repairs_ = std::move(repairs);
-  proto::DiskFreeResponse space;
-  KINTSUGI_CO_TRY((co_await call(rpc::Method::kDiskFree, proto::Empty(), space)).with_context("space"));
-  space_ = std::move(space);
   if (runtime_.clock.now() < names_wanted_until_) co_return co_await look_at_names();
   co_return Status{};
 }
@@ -113,8 +115,16 @@ std::vector<model::ServerLife> ClusterWatch::lives() const {
 }
 
 std::optional<Duration> ClusterWatch::answered_ago() const {
-  if (!answered_) return {};
-  return runtime_.clock.now() - *answered_;
+  return ago(answered_);
+}
+
+std::optional<Duration> ClusterWatch::space_told_ago() const {
+  return ago(space_told_);
+}
+
+std::optional<Duration> ClusterWatch::ago(const std::optional<TimePoint>& then) const {
+  if (!then) return {};
+  return runtime_.clock.now() - *then;
 }
 
 }  // namespace kintsugi::monitoring

@@ -59,6 +59,8 @@ class ClusterWatch {
   void ask_of_names() { names_wanted_until_ = runtime_.clock.now() + kNamesWanted; }
   /// How long ago the metaserver answered last; none: never.
   std::optional<Duration> answered_ago() const;
+  /// How long ago it said what space() is; none: never.
+  std::optional<Duration> space_told_ago() const;
   /// Another monitor was started later: this one is not asked any more.
   bool replaced() const { return replaced_; }
   const runtime::Endpoint& metaserver() const { return metaserver_; }
@@ -67,6 +69,7 @@ class ClusterWatch {
   asio::awaitable<void> follow();
   asio::awaitable<Status> turn();
   asio::awaitable<Status> look_at_names();
+  std::optional<Duration> ago(const std::optional<TimePoint>& then) const;
   template <class Request, class Response>
   asio::awaitable<Status> call(rpc::Method method, const Request& request, Response& response);
 
@@ -80,7 +83,7 @@ class ClusterWatch {
   proto::DiskFreeResponse space_;
   NamesWatch names_;
   TimePoint names_wanted_until_{};
-  std::optional<TimePoint> answered_;
+  std::optional<TimePoint> answered_, space_told_;
   bool replaced_ = false;
   bool started_ = false;
   runtime::TaskGroup tasks_;

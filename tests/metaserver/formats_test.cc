@@ -109,6 +109,19 @@ TEST_F(UpgradedCluster, IsNotFinalizedWhileAServerIsAway) {
   EXPECT_THAT(refused.message(), HasSubstr(rig.servers[2].shown));
 }
 
+TEST_F(UpgradedCluster, IsNotFinalizedWhileAServerIsBeingStopped) {
+  FakeServer& stopping = rig.servers[2];
+  stopping.leaving = true;
+  rig.heartbeat(stopping);
+  const Status refused = finalize();
+  EXPECT_EQ(refused.code(), Code::kConflict);
+  EXPECT_THAT(refused.message(), HasSubstr(stopping.shown)) << "it may come back with the version before";
+  EXPECT_EQ(stored_format(), proto::kOldestFormat);
+  stopping.leaving = false;
+  rig.heartbeat(stopping);
+  KINTSUGI_EXPECT_OK(finalize());
+}
+
 TEST_F(UpgradedCluster, IsNotFinalizedWhileTheMonitorIsOlder) {
   KINTSUGI_EXPECT_OK(monitor_lives(0));
   EXPECT_THAT(finalize().message(), HasSubstr("the monitor at 10.0.0.9:1"));

@@ -240,6 +240,18 @@ class Console(unittest.TestCase):
             self.assertTrue(shown.text().startswith("✕ The monitor does not answer: what is shown may be old."), shown.text()[:200])
             self.assertIn("data-old", shown.body)
 
+    def test_a_link_that_was_cut_off_shows_the_first_page(self):
+        shown = page(documents(), "#servers/%")
+        self.assertEqual(shown.body["data-ready"], "overview")
+        self.assertTrue(shown.text().startswith("✓ All 1,204 stripes are whole."), shown.text()[:200])
+
+    def test_documents_that_it_does_not_understand_are_no_good_health(self):
+        changed = documents()
+        del changed["alarms"]["standing"]
+        shown = page(changed, do='addEventListener("error", () => { delete document.body.dataset.error; });')
+        self.assertTrue(shown.text().startswith("✕ This page cannot show what the monitor answers"), shown.text()[:200])
+        self.assertIn("data-old", shown.body)
+
     def test_search_finds_by_a_part_of_the_name_and_texts_of_reports_are_shown_as_they_are(self):
         changed = documents()
         changed["processes"]["processes"].append(process("mount", "<img src=x onerror=alert(1)>"))

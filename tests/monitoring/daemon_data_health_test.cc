@@ -141,6 +141,22 @@ TEST_F(DataHealthTest, ServersThatHaveNotToldTheirChunksAreNamed) {
   EXPECT_EQ(health.sentence, "Nothing is known to be missing; server-1 has not told its chunks yet.");
 }
 
+TEST_F(DataHealthTest, OfRepairManagersThatDoNotAnswerItDoesNotDepend) {
+  EXPECT_EQ(told().level, Level::kGood);
+  rig.meta->repairs_status = Status(Code::kDeadlineExceeded, "the repair manager does not answer");
+  lose_chunks(/*without_spare=*/12);
+  EXPECT_EQ(told().level, Level::kBad);
+}
+
+TEST_F(DataHealthTest, WhatTheMetaserverDoesNotSayAnyMoreIsNotCalledWhole) {
+  EXPECT_EQ(told().level, Level::kGood);
+  rig.meta->space_status = Status(Code::kDeadlineExceeded, "it is busy");
+  rig.report_for(10);
+  const DataHealth health = told();
+  EXPECT_EQ(health.level, Level::kWarning);
+  EXPECT_THAT(health.sentence, ::testing::StartsWith("Whether all data is whole is not known"));
+}
+
 TEST_F(DataHealthTest, OfASilentMetaserverNothingElseIsSaid) {
   told();
   rig.kill_metaserver();

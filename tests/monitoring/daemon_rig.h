@@ -52,7 +52,7 @@ class FakeMetaserver {
         rpc::Method::kDiskFree,
         [this](Context, const proto::Empty&, proto::DiskFreeResponse& response) -> asio::awaitable<Status> {
           response = space;
-          co_return Status{};
+          co_return space_status;
         });
   }
   /// It lists `quotas` from now on, and counts how often it is asked.
@@ -85,6 +85,7 @@ class FakeMetaserver {
   proto::RepairStatusResponse repairs;
   Status repairs_status;  ///< of the answer
   proto::DiskFreeResponse space;
+  Status space_status;  ///< likewise
 
  private:
   rpc::Server server_;
