@@ -118,9 +118,10 @@ DataHealth data_health(const ClusterWatch& watch) {
             .action = fmt::format("Check that its process and its machine ({}) run, and start it again.",
                                   watch.metaserver().to_string())};
   if (const auto told = watch.space_told_ago(); !told || *told > AbsenceDetector::kUnanswered)
-    return {.level = DataHealth::Level::kWarning,
-            .sentence = "Whether all data is whole is not known: the metaserver answers, and has not said so.",
-            .action = "Run `kintsugi df`, which asks it; this monitor's log says why it has no answer."};
+    return {
+        .level = DataHealth::Level::kWarning,
+        .sentence = "Whether all data is whole is not known: the metaserver answers, and has not said so.",
+        .action = "Run `kintsugi df`, which asks it; this monitor's log says why it has no answer."};
   if (health.unreadable() > 0)
     return {.level = DataHealth::Level::kBad,
             .sentence = fmt::format("{} cannot be read: too few of their chunks are there.",
