@@ -253,8 +253,7 @@ std::vector<Command> trace_commands() {
                 .help = "Write traces as other tools read them",
                 .options = {files,
                             {"--format", format,
-                             "chrome: for Perfetto; folded: for flame graphs; otlp: spans for collectors of "
-                             "OpenTelemetry. Default: chrome"},
+                             "chrome: Perfetto; folded: flame graphs; otlp: OpenTelemetry. Default: chrome"},
                             {"--out", &a->out, "File to write to; default: standard output"},
                             binary},
                 .prints_bytes = true,

@@ -30,17 +30,17 @@ _kintsugi() {
     "cluster status") [[ $current == -* ]] && words="--dir --json --help" ;;
     "cluster init") [[ $current == -* ]] && words="--out --add --renew --revoke --json --help" ;;
     "cluster check") [[ $current == -* ]] && words="--etc --json --help" ;;
-    "put") [[ $current == -* ]] && words="--replace --policy --json --help" ;;
-    "get") [[ $current == -* ]] && words="--replace --json --help" ;;
-    "cat") [[ $current == -* ]] && words="--help" ;;
-    "ls") [[ $current == -* ]] && words="-l -R --json --help" ;;
-    "stat") [[ $current == -* ]] && words="--json --help" ;;
-    "rm") [[ $current == -* ]] && words="-r -R --recursive --json --help" ;;
-    "mv") [[ $current == -* ]] && words="--replace --json --help" ;;
-    "mkdir") [[ $current == -* ]] && words="-p --parents --json --help" ;;
-    "rmdir") [[ $current == -* ]] && words="--json --help" ;;
-    "du") [[ $current == -* ]] && words="--json --help" ;;
-    "df") [[ $current == -* ]] && words="--json --help" ;;
+    "put") [[ $current == -* ]] && words="--replace --policy --trace --json --help" ;;
+    "get") [[ $current == -* ]] && words="--replace --trace --json --help" ;;
+    "cat") [[ $current == -* ]] && words="--trace --help" ;;
+    "ls") [[ $current == -* ]] && words="-l -R --trace --json --help" ;;
+    "stat") [[ $current == -* ]] && words="--trace --json --help" ;;
+    "rm") [[ $current == -* ]] && words="-r -R --recursive --trace --json --help" ;;
+    "mv") [[ $current == -* ]] && words="--replace --trace --json --help" ;;
+    "mkdir") [[ $current == -* ]] && words="-p --parents --trace --json --help" ;;
+    "rmdir") [[ $current == -* ]] && words="--trace --json --help" ;;
+    "du") [[ $current == -* ]] && words="--trace --json --help" ;;
+    "df") [[ $current == -* ]] && words="--trace --json --help" ;;
     "policy list") [[ $current == -* ]] && words="--json --help" ;;
     "policy get") [[ $current == -* ]] && words="--json --help" ;;
     "policy set") [[ $current == -* ]] && words="--json --help" ;;
@@ -92,7 +92,7 @@ _kintsugi() {
   esac
   case "$command $before" in
     "token create --role") words="admin write read" ;;
-    "trace export --format") words="chrome folded" ;;
+    "trace export --format") words="chrome folded otlp" ;;
     "repair run --shape") words="star staggered ppr chain weighted auto" ;;
     "bench degraded-read --shape") words="star ppr chain weighted auto local" ;;
   esac

@@ -16,6 +16,7 @@ namespace kintsugi::processes {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 const std::string kSource = KINTSUGI_SOURCE;
@@ -175,6 +176,13 @@ TEST_P(Page, ItsCommandsRun) {
     script += block.script;
   const Outcome outcome = run_block(script, can_mount());
   EXPECT_EQ(failures(outcome), "") << outcome.out << outcome.err;
+#ifdef KINTSUGI_FAULT_POINTS
+  // The walk-through finds what it planted.
+  if (GetParam() == "docs/tracing.md")
+    EXPECT_THAT(outcome.out,
+                ContainsRegex("ReadChunk that came .* to kintsugi-chunkserver " +
+                              std::to_string(pid_of("chunkserver-3")) + " .* is unlike the others"));
+#endif
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& page) {
