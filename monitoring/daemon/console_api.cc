@@ -83,7 +83,7 @@ std::string ConsoleApi::overview() const {
   const ReportIntake::Counters& reports = monitor_.intake().counters();
   const std::optional<Duration> answered = monitor_.watch().answered_ago();
   const proto::DiskFreeResponse& space = monitor_.watch().space();
-  const DataHealth data = data_health(monitor_.watch());
+  const DataHealth data = data_health(monitor_.watch(), monitor_.snapshot().wall_ns);
   return text(
       {{"monitor",
         {{"address", answer.monitor()},
@@ -252,7 +252,7 @@ std::string ConsoleApi::alarms() const {
 std::string ConsoleApi::repairs() const {
   const proto::RepairStatusResponse& status = monitor_.watch().repairs();
   const RepairDocuments documents(monitor_);
-  const std::optional<Duration> left = repairs_left(status);
+  const std::optional<Duration> left = repairs_left(status, monitor_.snapshot().wall_ns);
   Document running = Document::array();
   for (const proto::RepairRecord& record : status.running()) {
     if (running.size() >= kMostRows) break;

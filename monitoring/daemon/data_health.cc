@@ -48,10 +48,12 @@ uint64_t repairing(const proto::RepairStatusResponse& repairs) {
 }
 
 /// What comes next for stripes that lack chunks, as the second half of a sentence.
-std::string what_comes_next(const proto::RepairStatusResponse& repairs) {
-  if (repairing(repairs) > 0)
-    return fmt::format("they are being repaired, about {} left",
-                       proto::time_left(to_seconds(*repairs_left(repairs))));
+std::string what_comes_next(const proto::RepairStatusResponse& repairs, int64_t wall_ns) {
+  if (repairing(repairs) > 0) {
+    const std::optional<Duration> left = repairs_left(repairs, wall_ns);
+    if (!left) return "they are being repaired, which takes longer than estimated";
+    return fmt::format("they are being repaired, about {} left", proto::time_left(to_seconds(*left)));
+  }
   if (repairs.unrepairable() > 0)
     return fmt::format("{} cannot be rebuilt now", counted(repairs.unrepairable(), "chunk"));
   if (repairs.queued() > 0) return "their repair waits, and none runs";
@@ -73,7 +75,7 @@ std::string bring_back(const ClusterWatch& watch, std::string_view otherwise) {
   return fmt::format("Start {} again, or {}.", listed(away), otherwise);
 }
 
-DataHealth degraded_health(const ClusterWatch& watch) {
+DataHealth degraded_health(const ClusterWatch& watch, int64_t wall_ns) {
   const proto::DiskFreeResponse& space = watch.space();
   const proto::StripeHealth& health = space.health();
   const bool at_risk = health.without_spare() > health.unreadable();
@@ -83,7 +85,7 @@ DataHealth degraded_health(const ClusterWatch& watch) {
                                            some_of(health.degraded() - health.unreadable(), space),
                                            health.degraded() - health.unreadable() == 1 ? "s" : "");
   const std::string next = watch.nobody_repairs().empty()
-                               ? what_comes_next(watch.repairs())
+                               ? what_comes_next(watch.repairs(), wall_ns)
                                : "nothing repairs them, since no repair manager is registered";
   DataHealth told{.level = at_risk ? DataHealth::Level::kBad : DataHealth::Level::kWarning,
                   .sentence = fmt::format("{}; {}.", lack, next),
@@ -108,7 +110,7 @@ std::string_view name_of(DataHealth::Level level) {
   }
 }
 
-DataHealth data_health(const ClusterWatch& watch) {
+DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns) {
   const proto::DiskFreeResponse& space = watch.space();
   const proto::StripeHealth& health = space.health();
   const std::optional<Duration> answered = watch.answered_ago();
@@ -127,7 +129,7 @@ DataHealth data_health(const ClusterWatch& watch) {
             .sentence = fmt::format("{} cannot be read: too few of their chunks are there.",
                                     some_of(health.unreadable(), space)),
             .action = bring_back(watch, "bring back the disks")};
-  if (health.degraded() > 0) return degraded_health(watch);
+  if (health.degraded() > 0) return degraded_health(watch, wall_ns);
   if (health.not_reported_size() > 0) {
     std::vector<std::string> names;
     for (const proto::ServerName& server : health.not_reported())
@@ -150,18 +152,17 @@ DataHealth data_health(const ClusterWatch& watch) {
   return {.level = DataHealth::Level::kGood, .sentence = whole + ".", .action = {}};
 }
 
-std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs) {
-  double estimated = 0;
-  size_t count = 0;
+std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs, int64_t wall_ns) {
+  double estimated = 0, passed = 0, count = 0;
   for (const proto::RepairRecord& record : repairs.running()) {
     if (record.kind() != proto::RepairRecord::REPAIR) continue;
     estimated += record.estimated_seconds();
-    ++count;
+    passed += std::max(0.0, static_cast<double>(wall_ns - record.started_ns()) / 1e9);
+    count += 1;
   }
-  if (count == 0) return {};
-  const double each = estimated / static_cast<double>(count);
-  const double rounds = 1 + static_cast<double>(repairs.queued()) / static_cast<double>(count);
-  const std::chrono::duration<double> left(std::clamp(each * rounds, 1.0, 1e9));
+  if (count == 0 || passed > estimated) return {};
+  const double queued = estimated * static_cast<double>(repairs.queued()) / count;
+  const std::chrono::duration<double> left(std::clamp((estimated - passed + queued) / count, 1.0, 1e9));
   return std::chrono::duration_cast<Duration>(left);
 }
 

@@ -13,6 +13,9 @@ class DataHealthTest : public ::testing::Test {
  protected:
   DataHealthTest() { rig.meta->space.set_stripes(1204); }
 
+  static constexpr int64_t kTold =
+      3'000'000'000;  ///< ns after which the monitor has asked the metaserver again
+
   proto::StripeHealth& health() { return *rig.meta->space.mutable_health(); }
   /// 12 stripes lack a chunk; of these so many have no spare left.
   void lose_chunks(uint64_t without_spare = 0) {
@@ -21,12 +24,16 @@ class DataHealthTest : public ::testing::Test {
     health().set_without_spare(without_spare);
   }
   void repair(size_t repairs, double estimated_seconds) {
-    for (size_t i = 0; i < repairs; ++i)
-      rig.meta->repairs.add_running()->set_estimated_seconds(estimated_seconds);
+    for (size_t i = 0; i < repairs; ++i) {
+      proto::RepairRecord& record = *rig.meta->repairs.add_running();
+      record.set_estimated_seconds(estimated_seconds);
+      record.set_started_ns(wall_ns() + kTold);
+    }
   }
+  int64_t wall_ns() const { return rig.monitor->snapshot().wall_ns; }
   DataHealth told() {
-    rig.report_for(3);
-    return data_health(rig.monitor->watch());
+    rig.simulation.run_for(Duration(kTold));
+    return data_health(rig.monitor->watch(), wall_ns());
   }
 
   MonitorRig rig;
@@ -57,6 +64,16 @@ TEST_F(DataHealthTest, WhileRepairsRunItSaysHowLongTheyWillTake) {
   EXPECT_EQ(health.sentence,
             "12 of 1,204 stripes lack a chunk and can be read; they are being repaired, about 30 s left.");
   EXPECT_EQ(health.action, "") << "it is being done";
+}
+
+TEST_F(DataHealthTest, RepairsThatTakeLongerThanEstimatedArePromisedNoEnd) {
+  lose_chunks();
+  repair(2, 10);
+  rig.simulation.run_for(6s);
+  EXPECT_THAT(told().sentence, ::testing::HasSubstr("about 4 s left"));
+  rig.simulation.run_for(10s);
+  EXPECT_THAT(told().sentence,
+              ::testing::EndsWith("; they are being repaired, which takes longer than estimated."));
 }
 
 TEST_F(DataHealthTest, MovesAndDegradedReadsAreNoRepairs) {
@@ -161,7 +178,7 @@ TEST_F(DataHealthTest, OfASilentMetaserverNothingElseIsSaid) {
   told();
   rig.kill_metaserver();
   rig.report_for(10);
-  const DataHealth health = data_health(rig.monitor->watch());
+  const DataHealth health = data_health(rig.monitor->watch(), wall_ns());
   EXPECT_EQ(health.level, Level::kBad);
   EXPECT_EQ(health.sentence,
             "The metaserver does not answer: nothing can be read or written until it is back.");
