@@ -113,7 +113,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   }
   // A metaserver from before there were numbers tells none.
   const uint32_t given = response.number() != 0 ? response.number() : number;
-  Status joined = proto::check_format(std::max(response.format(), proto::kOldestFormat), "the cluster");
+  Status joined = proto::check_format(std::max(response.format(), proto::kUnsaidFormat), "the cluster");
   if (joined.ok()) joined = co_await store_.join_cluster(response.cluster_id(), given, response.format());
   if (!joined.ok()) {
     if (joined.code() == Code::kConflict || joined.code() == Code::kNotSupported) {

@@ -40,7 +40,7 @@ std::string describe(const Identity& identity) {
 
 asio::awaitable<Status> read_identity(StoreRoot& root) {
   KINTSUGI_CO_ASSIGN(root.identity, co_await load_identity(root.disk));
-  const uint32_t format = std::max(root.identity.format, proto::kOldestFormat);
+  const uint32_t format = std::max(root.identity.format, proto::kUnsaidFormat);
   co_return proto::check_format(format, fmt::format("disk {}", root.disk.root()));
 }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include "common/base/assert.h"
 #include "common/config/toml_file.h"
+#include "common/log/log.h"
 
 namespace kintsugi::config {
 namespace {
@@ -26,7 +26,10 @@ Settings::Reread::Texts Settings::Reread::values() const {
 void Settings::Reread::set(const Setting& setting, const std::string& text) {
   const Status set = TomlFile(settings_).apply(setting.key + " = " + text + "\n", setting.key);
   // A setting that has to be an address, and that nobody has set, is one without a host, which cannot be written down.
-  KINTSUGI_ASSERT(set.ok() || (setting.kind == Kind::kAddress && text == kNoText));
+  // TOML cannot say a text whose bytes are no UTF-8 either, as a flag may.
+  if (!set.ok() && !(setting.kind == Kind::kAddress && text == kNoText))
+    log::error("{} is not what it was before the settings were read again: restart, {}", setting.key,
+               set.message());
 }
 
 void Settings::Reread::restore(const Texts& texts) {

@@ -34,10 +34,15 @@ std::optional<std::string> decoded(std::string_view base64) {
 }  // namespace
 
 std::optional<std::string> token_of(std::string_view authorization) {
-  constexpr std::string_view kBearer = "Bearer ", kBasic = "Basic ";
-  if (authorization.starts_with(kBearer)) return std::string(authorization.substr(kBearer.size()));
-  if (!authorization.starts_with(kBasic)) return std::nullopt;
-  const auto pair = decoded(authorization.substr(kBasic.size()));
+  const size_t blank = authorization.find(' ');
+  if (blank == authorization.npos) return std::nullopt;
+  std::string scheme(authorization.substr(0, blank));
+  for (char& c : scheme)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string_view shown = authorization.substr(blank + 1);
+  if (scheme == "bearer") return std::string(shown);
+  if (scheme != "basic") return std::nullopt;
+  const auto pair = decoded(shown);
   const size_t colon = pair ? pair->find(':') : std::string::npos;
   if (colon == std::string::npos) return std::nullopt;
   return pair->substr(colon + 1);
@@ -56,6 +61,9 @@ Result<rpc::Principal> reader_of(const rpc::Secret& cluster, std::string_view to
 }
 
 Status check_page(const rpc::Principal& reader, std::string_view path) {
+  if (!reader.path.empty())
+    return {Code::kPermissionDenied,
+            fmt::format("pages are of the whole cluster, and {} is for {}", reader.text(), reader.path)};
   const bool for_readers = is_one_of(path, {"/metrics", "/sd", "/healthz", "/debug/clock"});
   if (for_readers || rpc::highest_right(reader.role) >= rpc::Right::kInspect) return {};
   return {Code::kPermissionDenied, fmt::format("{} is for tokens of the role admin, and {} has the role {}",

@@ -18,7 +18,7 @@ std::optional<std::string> token_of(std::string_view authorization);
 /// kPermissionDenied: this is no token of the cluster. Its time, and whether it is revoked, are not looked at.
 Result<rpc::Principal> reader_of(const rpc::Secret& cluster, std::string_view token);
 /// kPermissionDenied: a page with this path needs another role. Metrics and targets need that of readers, others, which
-/// name files, clients and what they wait for, administrators.
+/// name files, clients and what they wait for, administrators. None is for a token with a path.
 Status check_page(const rpc::Principal& reader, std::string_view path);
 
 class PageTokens final : public http::PageGuard {

@@ -19,6 +19,8 @@ namespace kintsugi::proto {
 inline constexpr uint32_t kNewestFormat = 4;  ///< of a cluster that this program makes
 inline constexpr uint32_t kOldestFormat = 3;
 static_assert(kOldestFormat + 1 == kNewestFormat, "one step back");
+inline constexpr uint32_t kUnsaidFormat =
+    3;  ///< known to programs, and of disks, that do not say which: never changes
 inline constexpr uint32_t kTokensFormat = 4;  ///< the first that has tokens
 
 /// Whether this program may work on `what`, which has this format. kNotSupported: one clear line with what to do.
@@ -26,7 +28,7 @@ Status check_format(uint32_t format, std::string_view what);
 
 /// What a peer's program knows, as it said; 0: it is from before programs said so.
 inline uint32_t newest_format_of(uint32_t said) {
-  return said == 0 ? kOldestFormat : said;
+  return said == 0 ? kUnsaidFormat : said;
 }
 /// Whether a daemon that says that it knows `said` may join a cluster of this format. kNotSupported: likewise.
 Status check_daemon_format(uint32_t said, uint32_t cluster);

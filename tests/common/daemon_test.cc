@@ -13,6 +13,7 @@
 #include "common/daemon/disk_paths.h"
 #include "common/daemon/private_directory.h"
 #include "common/log/log.h"
+#include "common/rpc/server.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 #include "tests/expect_ok.h"
@@ -22,20 +23,22 @@ namespace {
 
 class Recorded final : public Daemon {
  public:
-  Recorded(Status outcome, std::function<void()> on_start)
-      : outcome_(outcome), on_start_(std::move(on_start)) {}
+  Recorded(Shell& shell, Status outcome, std::function<void()> on_start)
+      : outcome_(outcome), on_start_(std::move(on_start)), server_(shell.runtime, shell.secret, nullptr) {}
   asio::awaitable<Status> start() override {
     on_start_();
     co_return outcome_;
   }
   asio::awaitable<void> stop() override {
     log::info("the daemon stops");
-    co_return;
+    co_await server_.stop();
   }
+  rpc::Server& rpc_server() override { return server_; }
 
  private:
   Status outcome_;
   std::function<void()> on_start_;
+  rpc::Server server_;
 };
 
 /// Each test runs a daemon in a process of its own, since a daemon's shell takes signals and the log.
@@ -56,7 +59,7 @@ class DaemonDeathTest : public ::testing::Test {
     Settings settings("tester", "Tests daemons.");
     settings.log_activities({"tester.work"});
     std::exit(run(6, argv, settings, [&](Shell& shell) -> Result<std::unique_ptr<Daemon>> {
-      return std::make_unique<Recorded>(outcome, [&shell, start] { start(shell); });
+      return std::make_unique<Recorded>(shell, outcome, [&shell, start] { start(shell); });
     }));
   }
 

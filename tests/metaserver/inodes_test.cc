@@ -11,7 +11,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-const Caller kUser{1000, 100, {}}, kOther{2000, 200, {}}, kMember{3000, 300, {100}};
+const Caller kUser{1000, 100, {}}, kOtherUser{2000, 200, {}}, kMember{3000, 300, {100}};
 
 Result<InodeId> make(NamespaceRig& rig, const Caller& caller, InodeId parent, std::string_view name,
                      proto::Attributes::Type type, uint32_t mode, uint32_t umask = 0) {
@@ -57,10 +57,11 @@ TEST(Inodes, AreWhatTheirDirectoryAndTheirMakerSay) {
   const InodeId child = *make(rig, kUser, directory, "c", proto::Attributes::DIRECTORY, 0755);
   EXPECT_EQ(stored(rig, child).mode(), 02755u) << "the set-group-ID bit is handed down";
   EXPECT_EQ(stored(rig, child).gid(), 0u);
-  EXPECT_EQ(unlink(rig, kOther, directory, "f").code(), Code::kNotPermitted) << "the directory is sticky";
+  EXPECT_EQ(unlink(rig, kOtherUser, directory, "f").code(), Code::kNotPermitted) << "the directory is sticky";
   KINTSUGI_EXPECT_OK(unlink(rig, kUser, directory, "f"));
-  EXPECT_EQ(make(rig, kOther, child, "x", proto::Attributes::FILE, 0644).error().code(), Code::kAccessDenied);
-  EXPECT_EQ(set_mode(rig, kOther, child, 0777).code(), Code::kNotPermitted);
+  EXPECT_EQ(make(rig, kOtherUser, child, "x", proto::Attributes::FILE, 0644).error().code(),
+            Code::kAccessDenied);
+  EXPECT_EQ(set_mode(rig, kOtherUser, child, 0777).code(), Code::kNotPermitted);
   EXPECT_EQ(make(rig, kUser, child, std::string(256, 'n'), proto::Attributes::FILE, 0644).error().code(),
             Code::kNameTooLong);
 }
@@ -70,7 +71,7 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
   const InodeId directory = *make(rig, Caller::root(), kRootInode, "d", proto::Attributes::DIRECTORY, 0755);
   AccessList list;
   list.items = {{AccessList::kOwner, 7, 0},   {AccessList::kUser, 7, 1000}, {AccessList::kOwningGroup, 5, 0},
-                {AccessList::kGroup, 4, 100}, {AccessList::kMask, 7, 0},    {AccessList::kOther, 0, 0}};
+                {AccessList::kGroup, 4, 100}, {AccessList::kMask, 7, 0},    {AccessList::kOtherUser, 0, 0}};
   for (const std::string_view name : {kAccessList, kDefaultList}) {
     proto::SetXattrRequest request;
     request.set_inode(directory.value);
@@ -80,7 +81,7 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
         rig.apply([&](Transaction& t) { return ops::set_xattr(*rig.inodes, t, Caller::root(), request); }));
   }
   EXPECT_EQ(stored(rig, directory).mode(), 0770u) << "the group's bits show the mask";
-  EXPECT_EQ(make(rig, kOther, directory, "x", proto::Attributes::FILE, 0644).error().code(),
+  EXPECT_EQ(make(rig, kOtherUser, directory, "x", proto::Attributes::FILE, 0644).error().code(),
             Code::kAccessDenied);
   const InodeId file = *make(rig, kUser, directory, "f", proto::Attributes::FILE, 0640, 077);
   EXPECT_EQ(stored(rig, file).mode(), 0640u) << "the umask does not count where there is a default list";
@@ -90,7 +91,7 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
   };
   EXPECT_TRUE(may(kMember, kMayRead));
   EXPECT_FALSE(may(kMember, kMayWrite));
-  EXPECT_FALSE(may(kOther, kMayRead));
+  EXPECT_FALSE(may(kOtherUser, kMayRead));
   KINTSUGI_ASSERT_OK(set_mode(rig, kUser, file, 0600));
   EXPECT_FALSE(may(kMember, kMayRead)) << "the mask follows the mode";
   EXPECT_EQ(AccessList::parse("garbage").error().code(), Code::kInvalidArgument);
@@ -127,13 +128,13 @@ TEST(Inodes, AttributesAndListsAreThoseOfLinuxInOddCases) {
   // A mask that grants nothing: the kernel then does not look at the list, and neither may anybody else.
   AccessList list;
   list.items = {{AccessList::kOwner, 6, 0},
-                {AccessList::kUser, 4, kOther.uid},
+                {AccessList::kUser, 4, kOtherUser.uid},
                 {AccessList::kOwningGroup, 7, 0},
                 {AccessList::kMask, 0, 0},
-                {AccessList::kOther, 4, 0}};
+                {AccessList::kOtherUser, 4, 0}};
   KINTSUGI_ASSERT_OK(set_xattr(rig, kUser, xattr(file, kAccessList, list.serialise())));
   const Transaction look(*rig.store);
-  EXPECT_TRUE(check_access(look, kOther, file, stored(rig, file), kMayRead).ok());
+  EXPECT_TRUE(check_access(look, kOtherUser, file, stored(rig, file), kMayRead).ok());
   EXPECT_FALSE(check_access(look, kMember, file, stored(rig, file), kMayRead).ok());
 }
 
@@ -157,11 +158,11 @@ TEST(Inodes, WhoeverChangesAFileTakesItsPrivilegesAway) {
   };
   arm(06777);
   KINTSUGI_ASSERT_OK(
-      change(kOther, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
+      change(kOtherUser, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
   EXPECT_EQ(stored(rig, file).mode(), 0777u);
   EXPECT_FALSE(has_capabilities());
   arm(06755);
-  EXPECT_EQ(change(kOther, [](auto& request) { request.set_kill_privileges(true); }).code(),
+  EXPECT_EQ(change(kOtherUser, [](auto& request) { request.set_kill_privileges(true); }).code(),
             Code::kNotPermitted)
       << "neither the owner nor one who may write";
   EXPECT_EQ(stored(rig, file).mode(), 06755u);
@@ -169,15 +170,15 @@ TEST(Inodes, WhoeverChangesAFileTakesItsPrivilegesAway) {
   EXPECT_EQ(stored(rig, file).mode(), 0755u);
   arm(02666);
   KINTSUGI_ASSERT_OK(
-      change(kOther, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
+      change(kOtherUser, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
   EXPECT_EQ(stored(rig, file).mode(), 0666u) << "one who is not of the group";
   // The kernel takes them away in the name of whoever writes.
   arm(0666);
   proto::SetXattrRequest remove = xattr(file, kCapabilities);
   remove.set_remove(true);
-  KINTSUGI_EXPECT_OK(set_xattr(rig, kOther, remove));
+  KINTSUGI_EXPECT_OK(set_xattr(rig, kOtherUser, remove));
   arm(0644);
-  EXPECT_EQ(set_xattr(rig, kOther, remove).code(), Code::kNotPermitted);
+  EXPECT_EQ(set_xattr(rig, kOtherUser, remove).code(), Code::kNotPermitted);
 }
 
 TEST(Inodes, NamesAreLinkedMovedAndExchanged) {
