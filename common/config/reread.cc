@@ -25,7 +25,7 @@ Settings::Reread::Texts Settings::Reread::values() const {
 
 void Settings::Reread::set(const Setting& setting, const std::string& text) {
   const Status set = TomlFile(settings_).apply(setting.key + " = " + text + "\n", setting.key);
-  // A setting that has to be an address, and that nobody has set, is one without a host, which cannot be written down.
+  // An address that must be set, and that nobody has set, has no host: its text is empty, which is no address.
   KINTSUGI_ASSERT(set.ok() || (setting.kind == Kind::kAddress && text == kNoText));
 }
 

@@ -11,8 +11,8 @@ namespace kintsugi::tracing {
 struct NamedTrace {
   Trace trace;
   std::vector<std::string> functions;  ///< by function - 1; empty: the binary does not say
-  std::string process;                 ///< what it is called, "kintsugi-chunkserver 1234 (traces/trace.127.0.0.1:4000)"
-  std::string binary;                  ///< "kintsugi-chunkserver": processes of one binary are comparable
+  std::string process;  ///< what it is called, "kintsugi-chunkserver 1234 (traces/trace.127.0.0.1:4000)"
+  std::string binary;   ///< "kintsugi-chunkserver": processes of one binary are comparable
 };
 
 /// Names of the functions of a trace. They stand in the binary that was traced: `binary`, or when that is empty where the trace says,
