@@ -75,6 +75,8 @@ void add_settings(daemon::Settings& settings, Options& options, MemorySettings& 
       "most bytes a second that repairs may send, and receive; 0: the bandwidth that users leave free");
   for (const char* key : {"metaserver", "disks"})
     settings.require(key);
+  for (const char* key : {"repair.bandwidth", "cache.keep"})
+    settings.follow(key, [] {});  // make() says how
 }
 
 double cpu_seconds() {

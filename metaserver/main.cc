@@ -25,6 +25,9 @@ struct Options {
   MetaDaemonOptions parts{.metaserver = {.listen = {"127.0.0.1", 9600}}, .repairs = {.delay = 15min}};
 };
 
+/// Settings that may change while the daemon runs.
+constexpr const char* kFollowed[] = {"repair.delay", "repair.max_per_server"};
+
 void add_settings(daemon::Settings& settings, Options& options) {
   settings.log_activities({"metaserver.allocate_stripe", "metaserver.commit_file", "metaserver.abort_upload",
                            "metaserver.open_read", "metaserver.write_extents", "metaserver.write_names",
@@ -66,6 +69,8 @@ void add_settings(daemon::Settings& settings, Options& options) {
                "repairs in which a server helps at a time, and which it receives at a time", 1u, 64u);
   settings.require("data_dir");
   settings.counts_when_made("policy");
+  for (const char* key : kFollowed)
+    settings.follow(key, [] {});  // make() says how
 }
 
 /// Requests by which users find what there is, and those by which they change it.
@@ -156,7 +161,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
   auto made = std::make_unique<Daemon>(shell, options.parts, std::move(store), has_certificates);
-  for (const char* key : {"repair.delay", "repair.max_per_server"})
+  for (const char* key : kFollowed)
     shell.settings.follow(
         key, [&options, running = made.get()] { running->set_repair_limits(options.parts.repairs); });
   return made;

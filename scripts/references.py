@@ -127,7 +127,8 @@ def setting_row(setting, program):
         shown = "none"
     else:
         shown = code(str(default).lower() if isinstance(default, bool) else str(default))
-    restart = "counts only when the cluster is made" if setting["when_made"] else "mount again" if program == MOUNT else "yes"
+    restart = ("counts only when the cluster is made" if setting["when_made"] else "mount again" if program == MOUNT
+               else "no: SIGHUP" if setting["followed"] else "yes")
     return (f"| `{setting['key']}` | {shown} | {cell(setting['form'])} | {cell(setting['range']) or 'any'} | "
             f"{cell(sentence(setting['help']))} | {restart} |")
 
@@ -137,7 +138,8 @@ Every daemon reads a TOML file (`--config FILE`) and flags, which override the f
 `repair.delay` is the key `delay` of the section `[repair]`, and the flag `--repair-delay`. A daemon logs the settings in
 effect when it starts, and shows them at `/debug/settings`.
 
-Settings are read at the start: after a change, restart the daemon. An unknown key, a value out of range or a missing
+Settings are read at the start: after a change, restart the daemon, or send SIGHUP where the last column says so
+([upgrading](../operations.md#restarting-and-upgrading)). An unknown key, a value out of range or a missing
 required key ends the start with one line that names the file and its line. `--check` reads them, prints all of them and
 starts nothing.
 
@@ -255,6 +257,8 @@ def daemon_manual(name, description):
             notes.append(setting["range"])
         if setting["when_made"]:
             notes.append("counts only when the cluster is made")
+        if setting["followed"]:
+            notes.append("read again after SIGHUP")
         value = f"[=\\fI{setting['form']}\\fR]" if setting["form"] == "true|false" else f" \\fI{roff(setting['form'])}\\fR"
         lines += [".TP", f"\\fB{roff(setting['flag'])}\\fR{value}",
                   roff(f"{sentence(setting['help'])} ({'; '.join(notes)}).")]

@@ -122,12 +122,13 @@ asio::awaitable<void> ChunkServer::leave() {
   const TimePoint begun = runtime_.clock.now();
   TimePoint quiet_since = begun, next_word = begun;
   for (TimePoint now = begun; now < begun + kLeaveLimit && now < quiet_since + kQuiet;) {
-    // Again and again: silence would count as death.
+    // It is said again each second, for a server that is silent counts as dead.
     if (now >= next_word) {
       const Status told = co_await link_->say_leaving();
-      if (!told.ok())
+      if (!told.ok()) {
         log::warning("the metaserver does not know that this server stops: {}", told.to_string());
-      if (!told.ok()) break;
+        break;
+      }
       next_word = runtime_.clock.now() + MetaserverLink::kLeavingInterval;
     }
     (void)co_await tasks.sleep_for(kPause);

@@ -29,7 +29,8 @@ struct CheckedDaemon {
 /// The certificate of a daemon, and what belongs to it.
 runtime::TlsFiles tls_files(const DaemonSettings& settings);
 
-/// What it proves itself to others with: the token of a mount whose settings name one, else the cluster's secret.
+/// What the daemon proves itself to others with: the token, when it is a mount whose settings name one, else the cluster's
+/// secret.
 Result<rpc::Secret> credential(const DaemonSettings& settings);
 
 /// Kernel, memory, limits, and whether somebody keeps the clock right.

@@ -65,8 +65,9 @@ std::vector<Finding> check_host(const std::vector<HostDaemon>& daemons, const st
   if (daemons.empty())
     findings.push_back(
         {Verdict::kWarning, "this host",
-         fmt::format("{} has no settings of a daemon: this host is a client, and has no kintsugi-mount",
-                     directory)});
+         fmt::format(
+             "{} has no settings of a daemon or of a mount that is installed: only the machine was checked",
+             directory)});
   return findings;
 }
 

@@ -14,8 +14,8 @@ struct HostDaemon {
   Result<DaemonSettings> settings;  ///< what the program says when it does not understand its file
 };
 
-/// Those whose files, NAME.toml, are in the directory, by name. On a host without daemons the mount is the one, when it is
-/// installed.
+/// Those whose files, NAME.toml, are in the directory, by name. On a host without daemons the mount counts as one, when
+/// it is installed.
 Result<std::vector<HostDaemon>> daemons_of_host(const std::string& directory);
 
 /// What is so of this machine and of each daemon. `directory` is named where there is none.

@@ -27,8 +27,6 @@ using proto::TraceResponse;
 
 /// A daemon is asked so often whether its recording has ended.
 constexpr auto kAskInterval = std::chrono::milliseconds(50);
-/// Whoever interrupts a command does not want to wait.
-constexpr auto kGiveBackLimit = std::chrono::seconds(2);
 
 struct Arguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
@@ -160,7 +158,7 @@ Result<tracing::Separated> separated(const std::vector<std::string>& files, cons
       fmt::print(stderr, "{}: {} records found no room, so some requests are incomplete\n", shown_name(file),
                  lost);
     if (named.trace.end == tracing::End::kFull)
-      fmt::print(stderr, "{}: its memory was full, so what came later is not in it\n", shown_name(file));
+      fmt::print(stderr, "{}: its memory was full, so what came later is missing\n", shown_name(file));
     separation.add(named);
   }
   return separation.finish();
@@ -191,8 +189,10 @@ Status export_traces(const Arguments& arguments) {
     if (!file) return status_from_errno(errno, arguments.out);
   }
   std::ostream& out = arguments.out.empty() ? std::cout : file;
-  void (*const writers[])(std::ostream&, const tracing::Separated&){write_chrome, write_folded, write_otlp};
-  writers[arguments.format](out, all);
+  // In the order of the choices of --format.
+  using Writer = void (*)(std::ostream&, const tracing::Separated&);
+  constexpr Writer kWriters[] = {write_chrome, write_folded, write_otlp};
+  kWriters[arguments.format](out, all);
   if (!out.flush()) return {Code::kIoError, "what is exported cannot be written"};
   return {};
 }

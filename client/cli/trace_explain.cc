@@ -36,8 +36,8 @@ TraceAnswer answer_of(std::string about, size_t compared, const Explanation& exp
 
 using Kinds = std::vector<cause::FlowsOfOneKind>;
 
-/// Requests begin where a frame of theirs came from somebody that is not traced. Other flows are nobody's request, and whoever traces
-/// is none to compare.
+/// Requests begin where a frame of theirs came from somebody that is not traced. Other flows are nobody's request, and those of whoever
+/// traces are left out.
 Kinds requests_of(const flow::Trace& trace, const flow::Flows& flows) {
   Kinds kinds = cause::kinds_of_flows(trace, flows);
   std::erase_if(kinds, [](const cause::FlowsOfOneKind& kind) {
@@ -47,7 +47,7 @@ Kinds requests_of(const flow::Trace& trace, const flow::Flows& flows) {
   return kinds;
 }
 
-/// Of flows_by_call, those that a command asked for: what servers do besides is nothing that it was slow by.
+/// Keeps of flows_by_call those that a command asked for: what servers do besides does not make a command slow.
 Kinds calls_of(const flow::Trace& trace, const flow::Flows& calls) {
   Kinds kinds = requests_of(trace, calls);
   for (cause::FlowsOfOneKind& kind : kinds)
@@ -62,7 +62,7 @@ bool has_commands(const flow::Trace& trace) {
                              [](const flow::Process& one) { return one.binary == tracing::kCommand; });
 }
 
-/// One kind, of a flow for each command; or none.
+/// Returns one kind with a flow for each command, or none.
 Kinds commands_of(const flow::Trace& trace, const flow::Flows& flows) {
   std::map<uint32_t, std::map<flow::FlowId, size_t>> events;
   for (flow::EventId id = 0; id < trace.size(); ++id)
@@ -85,7 +85,7 @@ struct Recorded {
   Kinds kinds;
 };
 
-/// Has each flow walked over once, whatever the number of kinds.
+/// Walks over each flow once, whatever the number of kinds.
 struct Requests {
   Requests(const Recorded& its_recorded, CallPaths& paths)
       : recorded(its_recorded),

@@ -1,7 +1,10 @@
 #include "client/cli/trace_otlp.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <fmt/ostream.h>
 
@@ -14,7 +17,7 @@ namespace {
 
 using flow::EventId;
 
-constexpr int kInternal = 1, kServer = 2;  ///< SPAN_KIND
+constexpr int kInternal = 1, kServer = 2;  ///< values of SpanKind in OpenTelemetry's protocol
 
 struct Span {
   int64_t begin_ns = std::numeric_limits<int64_t>::max(), end_ns = 0;
@@ -64,7 +67,7 @@ class Spans {
     return method && method != rpc::Method::kTrace;
   }
 
-  /// The event with which its span begins.
+  /// Returns the event with which the span of `id` begins.
   EventId begin_of(EventId id) {
     EventId at = id;
     for (; begin_[at] == flow::kNone; at = flows_.parent[at]) {
@@ -79,7 +82,7 @@ class Spans {
     return begin_[id];
   }
 
-  /// Two files have no trace of one id: the time at which it began is part of it.
+  /// The time at which a flow began is part of its id, so that flows of two exports have different ones.
   std::string trace_id(flow::FlowId flow) const {
     const int64_t began_ns = trace_.event(flows_.flows[flow].root).time_ns;
     return fmt::format("{:016x}{:016x}", mix_bits(static_cast<uint64_t>(began_ns)), flow + 1);

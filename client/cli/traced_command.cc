@@ -17,9 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using client::BlockingClient;
 
-/// Whoever interrupts a command does not want to wait.
-constexpr auto kGiveBackLimit = std::chrono::seconds(2);
-/// In the directory: the command's own trace. Those of servers have their address behind it.
+/// The command's own trace is this file of the directory. Those of servers have their address behind it.
 constexpr const char* kOwnTrace = "/trace";
 
 /// Traces that lie in one directory are read together, so nothing else may be in it.
@@ -86,7 +84,7 @@ class Collecting {
 Status run_traced(Session& session, const std::string& directory, const Run& work) {
   KINTSUGI_TRY(make_directory(directory));
   KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-  // Who may not have servers traced is told so before anything is done.
+  // A user who may not have servers traced is told so before anything is done.
   const auto asked = TracedDaemon(*client, std::nullopt).ask(proto::TraceRequest::STATUS);
   if (!asked) return asked.error().with_context("--trace");
   KINTSUGI_TRY(tracing::begin_own_recording(new_owner(), kMostHops));

@@ -1,6 +1,7 @@
 /// A daemon that is asked to trace itself, and the processes that its requests were followed into.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,10 +41,12 @@ struct FollowedProcess {
   Status failure;               ///< why it has no trace, or why that was not copied
 };
 
-/// A line for each.
+/// Returns a line for each.
 std::string to_text(const std::vector<FollowedProcess>& followed);
 Json to_json(const std::vector<FollowedProcess>& followed);
 
+/// Whoever interrupts a command does not want to wait longer for recordings to end.
+inline constexpr auto kGiveBackLimit = std::chrono::seconds(2);
 /// A request of ours passes through four processes; one that goes round is stopped.
 inline constexpr uint32_t kMostHops = 8;
 /// A number that nobody else has, by which all recordings of a command are known.

@@ -302,8 +302,9 @@ std::string Settings::describe() const {
   for (const Setting& setting : settings_) {
     out += fmt::format("\n[[settings]]\nkey = {}\nflag = {}\nform = {}\nrange = {}\n", quoted(setting.key),
                        quoted(setting.flag()), quoted(setting.form()), quoted(setting.range));
-    out += fmt::format("default = {}\nrequired = {}\nwhen_made = {}\nhelp = {}\n", setting.default_text,
-                       setting.required, setting.when_made, quoted(setting.help));
+    out += fmt::format("default = {}\nrequired = {}\nwhen_made = {}\nfollowed = {}\nhelp = {}\n",
+                       setting.default_text, setting.required, setting.when_made, setting.follow != nullptr,
+                       quoted(setting.help));
   }
   return out;
 }

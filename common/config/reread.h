@@ -18,7 +18,7 @@ class Settings::Reread {
   using Texts = std::vector<std::string>;
 
   Texts values() const;
-  /// Gives every setting whose value differs the value that this text says.
+  /// Gives every setting whose value differs from its text the value of that text.
   void restore(const Texts& texts);
   void set(const Setting& setting, const std::string& text);
   void set_defaults();

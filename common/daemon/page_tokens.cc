@@ -76,10 +76,9 @@ Status PageTokens::admit(std::string_view path, std::string_view authorization,
   if (shown == runtime::PeerProof::kCertificate && is_one_of(path, {"/healthz", "/debug/clock"})) return {};
   const auto token = token_of(authorization);
   if (!token)
-    return {
-        Code::kPermissionDenied,
-        "pages want a token from other hosts: Authorization: Bearer TOKEN, or the token as the password of "
-        "any name"};
+    return {Code::kPermissionDenied,
+            "these pages are for holders of a token: send Authorization: Bearer TOKEN, or the token as the "
+            "password of any name"};
   KINTSUGI_ASSIGN(const rpc::Principal reader, reader_of(cluster_, *token));
   KINTSUGI_TRY(daemon_->rpc_server().check_token(reader));
   return check_page(reader, path);

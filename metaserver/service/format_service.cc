@@ -19,7 +19,7 @@ Status FormatService::load(const proto::StoredCluster& cluster) {
   store_.format = cluster.format_version();
   if (store_.format < proto::kNewestFormat)
     log::info(
-        "the cluster has format {}: `kintsugi cluster finalize` makes it {}, when all daemons know that",
+        "the cluster has format {}: once all daemons are upgraded, `kintsugi cluster finalize` makes it {}",
         store_.format, proto::kNewestFormat);
   return {};
 }
@@ -30,7 +30,7 @@ Status FormatService::check_all_know(uint32_t format) const {
     // One that is being stopped is suspect at once, and may come back with another program.
     if (!server.registered || server.liveness != proto::ServerState::ALIVE)
       return {Code::kConflict,
-              fmt::format("{} is not there, so that nobody knows its version: start it, or remove it "
+              fmt::format("{} is away, so that its version is not known: start it, or remove it "
                           "(kintsugi server remove); nothing has changed",
                           name)};
     KINTSUGI_TRY(proto::check_daemon_knows(server.newest_format, format, name));
@@ -56,7 +56,7 @@ asio::awaitable<Status> FormatService::finalize(Context context, const proto::Em
     transaction.put_message(keys::cluster(), cluster);
   }
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), known, transaction)));
-  // A daemon of the version before that joined meanwhile is refused when it says something next.
+  // A daemon of the version before that joined meanwhile is refused at its next call.
   if (std::exchange(store_.format, proto::kNewestFormat) != proto::kNewestFormat)
     log::warning(
         "an operator finalized the cluster: it has format {}, and the version before cannot work on it",

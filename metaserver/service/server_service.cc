@@ -84,7 +84,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   if (!verdict) co_return module.finish(co_await store_.finish_read(module.context(), verdict.error()));
   response.set_format(store_.format);
   response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
-  // One that joined while the cluster was finalized, and does not know its format, is refused when it registers.
+  // A server that joined while the cluster was finalized, and does not know its format, is refused when it registers again.
   const bool outdated =
       known != nullptr && !proto::check_daemon_format(known->newest_format, store_.format).ok();
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain || outdated) {

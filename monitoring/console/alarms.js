@@ -9,21 +9,21 @@ let minutes = 60; // of the timeline
 
 function chainOf(alarm, width) {
   if (alarm.chain.length === 0) return null;
-  const nodes = alarm.chain.map((link_, i) => ({
+  const nodes = alarm.chain.map((one, i) => ({
     id: i,
-    title: link_.server || "a process",
+    title: one.server || "a process",
     // A device has no age of its own.
-    lines: [link_.region || link_.role, [link_.age_s > 0 ? seconds(link_.age_s) : "", link_.file ? place(link_.file, link_.line) : ""].filter(Boolean).join(" · ")],
+    lines: [one.region || one.role, [one.age_s > 0 ? seconds(one.age_s) : "", one.file ? place(one.file, one.line) : ""].filter(Boolean).join(" · ")],
     kind: i + 1 === alarm.chain.length ? "sink" : "",
   }));
   const edges = alarm.chain.slice(1).map((_, i) => ({ from: i, to: i + 1, label: alarm.chain[i].wait }));
-  const words = alarm.chain.map((link_) => `${link_.server} in ${link_.region || link_.role}`).join(", which waits for ");
+  const words = alarm.chain.map((one) => `${one.server} in ${one.region || one.role}`).join(", which waits for ");
   const drawn = graph(nodes, edges, `Wait chain: ${words}`, width, "wide");
   drawn.dataset.focus = `chain ${alarm.id}`;
   return drawn;
 }
 
-// For a developer: where in the code, and since when.
+// Tells a developer where in the code it is, and why the monitor thinks so.
 function evidence(alarm) {
   const where = element("p", "", element("code", "", alarm.line_of_text));
   if (alarm.function) where.append(` in ${alarm.function}`);

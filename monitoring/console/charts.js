@@ -16,7 +16,7 @@ const kThroughput = { title: "Throughput of users", told: binary(rate), lines: [
 const operations = (names) => ({ title: "Operations", told: perSecond, lines: names.map((name) => line(name, requests(name))) });
 const latency = (names) => ({ title: "Mean latency", told: seconds, lines: names.map((name) => line(name, busy(name), requests(name))) });
 
-// What is missing, and how fast it is rebuilt.
+// These plots show what is missing, and how fast it is rebuilt.
 export const kRepairPlots = [
   { title: "Stripes", told: grouped, lines: [line("degraded", "kintsugi_stripes_degraded"), line("without spare", "kintsugi_stripes_without_spare"),
     line("unreadable", "kintsugi_stripes_unreadable")] },
@@ -25,7 +25,7 @@ export const kClusterPlots = [kThroughput, operations(kOperations), latency(kOpe
   { title: "Stored, with parity", told: binary(bytes), lines: [line("on all servers", "kintsugi_chunkserver_stored_bytes")] }, ...kRepairPlots];
 
 const nameOf = (path) => path.split("/").slice(-2).join("/");
-// disks: their paths.
+// disks: the paths of the server's disks.
 export const serverPlots = (disks) => [kThroughput, operations(["read", "write"]), latency(["read", "write"]),
   { title: "Disks busy", told: percent, lines: disks.slice(0, 8).map((disk) => line(nameOf(disk), `kintsugi_disk_busy_seconds_total{disk="${disk}"}`)) },
   { title: "Memory", told: binary(bytes), lines: [line("resident", "rss")] }];
@@ -36,7 +36,7 @@ function quotient(above, below) {
   return above.points.filter(([t]) => at.get(t) > 0).map(([t, , mean]) => [t, mean / at.get(t), mean / at.get(t), mean / at.get(t)]);
 }
 
-// The answer of the monitor as one plot wants it: a series for each line.
+// Turns the monitor's answer into the series of one plot: one for each line.
 export function seriesOf(answer, lines) {
   const none = { kind: "gauge", points: [] };
   const found = (metric) => answer.series.find((one) => one.metric === metric) ?? none;
@@ -55,7 +55,7 @@ async function answered(query) {
   return answer.json();
 }
 
-// Names that one question may have at most (MetricsQuery::kMostNames).
+// One question may have so many names at most (MetricsQuery::kMostNames).
 const kMostNames = 20;
 
 let asked = 0; // number of the last question: an older answer is dropped

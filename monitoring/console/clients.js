@@ -1,9 +1,7 @@
 // Processes that use the cluster: commands, mounts, programs with the library.
 import { badge, by, element, empty, table } from "./dom.js";
 import { byName, counted, grouped, seconds } from "./format.js";
-import { isUser } from "./health.js";
-
-const kSilent = 3; // seconds without a report
+import { isUser, kSilent } from "./health.js";
 
 function row(process, alarms) {
   const own = alarms.filter((alarm) => alarm.process === process.process);

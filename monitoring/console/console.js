@@ -32,12 +32,12 @@ const kPages = {
 
 const texts = new Map();  // the documents as they came
 const data = {};          // and as objects
-let drawn = "";           // what of them was drawn last
+let drawn = "";           // page and documents that were drawn last
 let lastAnswer = Date.now();
 let disks = [];           // of the server that is shown
 let minutes = 60;         // of the plots
 
-// "#servers/chunkserver-3": the page, and what of it.
+// Returns the page that the address names, and what is shown of it: "servers" and "chunkserver-3" of "#servers/chunkserver-3".
 function where() {
   const [page, ...rest] = location.hash.slice(1).split("/");
   try {
@@ -51,8 +51,6 @@ function where() {
 function drawServersPage(all, of) {
   if (of === "") drawServers(all);
   disks = drawServer(all, of) ?? [];
-  by("server-one").hidden = of === "";
-  by("server-all").hidden = of !== "";
 }
 
 // Whoever is on the page with the keyboard stays where they are.
@@ -104,7 +102,7 @@ async function poll() {
 
 // ---- plots
 
-// Where they are drawn, which, and of which server; null: the page has none.
+// Returns the arguments of drawCharts() for the page that is shown; null: it has no plots.
 function plotsShown() {
   const { page, of } = where();
   if (page === "overview") return ["overview-charts", kClusterPlots, minutes];
@@ -119,7 +117,7 @@ async function plots() {
   try {
     if (shown && !document.hidden) await drawCharts(...shown);
   } catch (error) {
-    // The first line says that the monitor does not answer.
+    // The sentence at the top says that the monitor does not answer.
   }
   clearTimeout(waiting);
   // The monitor reads all rows of that time: the longer it is, the longer the plots may stay as they are.

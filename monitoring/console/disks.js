@@ -1,9 +1,8 @@
 // All disks of all servers: those that are not well first.
 import { badge, by, element, empty, table } from "./dom.js";
 import { byName, counted, grouped, seconds } from "./format.js";
-import { diskLevel, diskState, serverLink, used } from "./servers.js";
+import { diskLevel, diskState, kOrder, serverLink, used } from "./servers.js";
 
-const kOrder = { bad: 0, warn: 1, "": 2 };
 const kLongPending = 5; // seconds
 
 function row({ server, disk, speed, level }) {

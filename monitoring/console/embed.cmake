@@ -1,6 +1,6 @@
 # Writes the files of the console, and the documents that its alarms link to, into a C++ source:
 # cmake -DOUT=FILE -DFOLDER=DIRECTORY -DDOCS=DIRECTORY -P embed.cmake
-set(text "// Generated from monitoring/console.\n#include \"monitoring/daemon/http_pages.h\"\n\nnamespace kintsugi::monitoring {\nnamespace {\n")
+set(text "// Generated from monitoring/console and docs.\n#include \"monitoring/daemon/http_pages.h\"\n\nnamespace kintsugi::monitoring {\nnamespace {\n")
 set(rows "")
 set(type_html "text/html")
 set(type_css "text/css")

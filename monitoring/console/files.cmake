@@ -1,4 +1,4 @@
-# The files of the console, and of the documents those that tell what to do about an alarm.
+# Sets `out` to the files of the console and to the documents that tell what to do about an alarm.
 function(console_files folder docs out)
   if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(again CONFIGURE_DEPENDS)

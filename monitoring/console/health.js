@@ -3,7 +3,7 @@ import { by, element, link } from "./dom.js";
 import { bytes, counted, seconds } from "./format.js";
 
 const kSigns = { good: "✓", warning: "!", bad: "✕" };
-const kSilent = 3; // seconds without a report
+export const kSilent = 3; // seconds without a report: whoever has said nothing for longer is called silent
 
 // Parts of the cluster: {name, level, state, title, to}.
 export function partsOf({ overview, servers, processes }) {

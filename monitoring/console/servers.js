@@ -2,8 +2,7 @@
 import { badge, by, element, empty, facts, link, meter, table } from "./dom.js";
 import { byName, bytes, counted, grouped, percent, rate, seconds } from "./format.js";
 import { alarmCard } from "./alarms.js";
-
-const kSilent = 3; // seconds without a report
+import { kSilent } from "./health.js";
 
 export const diskState = (disk) => (disk.health === "well" && disk.full ? "full" : disk.health);
 export const diskLevel = (disk) => ({ well: "", hung: "bad", failed: "bad" })[diskState(disk)] ?? "warn";
@@ -32,7 +31,7 @@ export function used({ total_bytes: total, free_bytes: free }) {
 }
 
 const repairsOf = ({ repairs, repair_rate: bytesEach }) => (repairs > 0 && bytesEach > 0 ? `${grouped(repairs)}, ${rate(bytesEach)}` : grouped(repairs));
-const kOrder = { bad: 0, warn: 1, "": 2 };
+export const kOrder = { bad: 0, warn: 1, "": 2 }; // of levels, in tables
 
 function row(server, known) {
   const [level, state] = healthOf(server, known), alive = server.liveness === "alive";

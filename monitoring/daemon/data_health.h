@@ -12,8 +12,8 @@ namespace kintsugi::monitoring {
 struct DataHealth {
   enum class Level { kGood, kWarning, kBad };
   Level level = Level::kGood;
-  std::string
-      sentence;        ///< "12 of 1,204 stripes lack a chunk; they are being repaired, about 40 s are left."
+  /// "12 of 1,204 stripes lack a chunk and can be read; they are being repaired, about 40 s left."
+  std::string sentence;
   std::string action;  ///< what to do, in a sentence; empty: nothing
 };
 

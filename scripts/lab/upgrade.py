@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two versions in one cluster: does a user notice that it is upgraded, in whichever order, and brought back?
 
-    scripts/lab/upgrade.py OLD_BIN NEW_BIN [--orders metaserver,chunkservers] [--dir /dev/shm] [--servers 10] [--no-mount] [--finalize]
+    scripts/lab/upgrade.py OLD_BIN NEW_BIN [--orders metaserver,chunkservers] [--dir /dev/shm] [--servers 10] [--users 1] [--no-mount] [--finalize] [--keep]
 
 A cluster of chunkservers (rs-6-3-1024k), a repair manager and, where both versions have one, a monitor serve a load: commands put, get, move and remove files,
 and a program appends to files in a mount; all that is read is compared with what was written. For each order of the upgrade the programs are replaced one
@@ -108,7 +108,7 @@ class Cluster:
             self.processes[name] = subprocess.Popen(self.command(name), stdout=out, stderr=out)
 
     def wait(self, name, seconds=START_SECONDS):
-        """Until it says that it is well."""
+        """Returns when it says that it is well."""
         give_up = time.monotonic() + seconds
         while subprocess.run(["curl", "-sf", "-o", "/dev/null", f"http://127.0.0.1:{self.addresses[name][1]}/healthz"]).returncode != 0:
             if self.processes[name].poll() is not None or time.monotonic() > give_up:
@@ -116,7 +116,7 @@ class Cluster:
             time.sleep(0.1)
 
     def said(self, name):
-        """Why it does not serve."""
+        """Returns the line that says why it does not serve."""
         said = (self.directory / f"{name}.out").read_text(errors="replace").strip().rpartition("\n")[2]
         lines = (self.directory / f"{name}.log").read_text(errors="replace").splitlines()
         return said or next((line for line in reversed(lines) if " warning " in line or " error " in line), "nothing")
@@ -141,7 +141,7 @@ class Cluster:
         self.wait(name)
 
     def start_mount(self):
-        """From a path at which the program is exchanged for another one."""
+        """Starts it from a path at which replace_mount() puts another program."""
         self.install_mount("old")
         point = self.directory / "mounted"
         point.mkdir()
@@ -165,7 +165,7 @@ class Cluster:
         return subprocess.run([self.builds[version] / "kintsugi", *map(str, words)], env=self.environment, capture_output=True, text=True)
 
     def repairs(self):
-        """Begun since the repair manager started, those that wait included."""
+        """Counts those that the repair manager has had since it started, those that wait included."""
         answer = self.kintsugi("old", "repair", "status", "--json")
         if answer.returncode != 0:
             return 0
@@ -196,7 +196,7 @@ class Meter:
             self.operations, self.errors, self.longest = 0, [], (0.0, "")
 
     def take_longest(self):
-        """Of what ended since the last call."""
+        """Returns the longest wait of what ended since the last call."""
         with self.lock:
             longest, self.longest = self.longest, (0.0, "")
         return longest
@@ -241,7 +241,7 @@ class Commands(threading.Thread):
         if self.run_one("put", "put", "--replace", self.scratch / "source", path):
             self.files[path] = hashlib.blake2b(data).digest()
         else:
-            self.files.pop(path, None)  # either
+            self.files.pop(path, None)  # what failed may have been done all the same
 
     def get(self, path=None):
         if not self.files:

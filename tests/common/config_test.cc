@@ -222,17 +222,20 @@ TEST_F(SettingsTest, HelpNamesEveryFlagWithItsDefault) {
 
 TEST_F(SettingsTest, DescribesEverySettingWithItsFormRangeAndDefault) {
   settings_.counts_when_made("name");
+  settings_.follow("listen", [] {});
   KINTSUGI_ASSERT_OK(parse({"--describe"}));
   EXPECT_TRUE(settings_.description_wanted());
   const std::string described = settings_.describe();
   for (const char* part :
        {"program = \"kintsugi-test\"\ndescription = \"Tests settings.\"\n",
         "key = \"repair.cache\"\nflag = \"--repair-cache\"\nform = \"SIZE\"\nrange = \"1MiB to 1GiB\"\n"
-        "default = \"64MiB\"\nrequired = false\nwhen_made = false\nhelp = \"memory for slices\"\n",
+        "default = \"64MiB\"\nrequired = false\nwhen_made = false\nfollowed = false\n"
+        "help = \"memory for slices\"\n",
         "form = \"DURATION\"\nrange = \"10ms to 1min\"\ndefault = \"1s\"",
         "form = \"N\"\nrange = \"1 to 64\"\n", "form = \"X\"\nrange = \"at most 1\"\n",
         "key = \"listen\"\nflag = \"--listen\"\nform = \"HOST:PORT\"\nrange = \"\"\n",
-        "when_made = true\nhelp = \"what it is called\"\n"})
+        "when_made = false\nfollowed = true\n",
+        "when_made = true\nfollowed = false\nhelp = \"what it is called\"\n"})
     EXPECT_NE(described.find(part), std::string::npos) << part << " in\n" << described;
   EXPECT_EQ(settings_.help().find("--describe"), std::string::npos) << "only a script asks for it";
 }

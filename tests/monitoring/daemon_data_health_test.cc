@@ -99,7 +99,7 @@ TEST_F(DataHealthTest, BeforeTheDelayOfRepairsItSaysWhenTheyBegin) {
   rig.meta->repairs.set_repair_delay_seconds(900);
   EXPECT_EQ(told().sentence,
             "12 of 1,204 stripes lack a chunk and can be read; their repair begins when the servers have "
-            "been away for 15 min.");
+            "been dead for 15 min.");
 }
 
 TEST_F(DataHealthTest, WhatNobodyRepairsIsBadAndSaysWhomToStart) {

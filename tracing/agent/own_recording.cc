@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kPhaseLook = std::chrono::milliseconds(1);
 
-/// Waits for as long as the agent is in one of these phases.
+/// Waits while the agent is in one of the phases from `first` to `last`, and returns what comes after them.
 AgentStatus after(Phase first, Phase last) {
   AgentStatus status = Agent::of_process().status();
   for (; status.phase >= first && status.phase <= last; status = Agent::of_process().status())

@@ -33,7 +33,7 @@ asio::awaitable<Result<Identity>> load_identity(DataDisk& disk) {
   identity.cluster = reader.get_text();
   identity.metadata.epoch = reader.get<uint64_t>();
   identity.metadata.position = reader.get<uint64_t>();
-  // Zeros follow in a file from before there were these.
+  // A file from before these fields has zeros here.
   identity.number = reader.get<uint32_t>();
   identity.format = reader.get<uint32_t>();
   if (!reader.ok() || magic != kMagic || !identity.server || crc32c(memory.first(*read).subspan(8)) != crc) {
