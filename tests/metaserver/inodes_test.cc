@@ -71,7 +71,7 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
   const InodeId directory = *make(rig, Caller::root(), kRootInode, "d", proto::Attributes::DIRECTORY, 0755);
   AccessList list;
   list.items = {{AccessList::kOwner, 7, 0},   {AccessList::kUser, 7, 1000}, {AccessList::kOwningGroup, 5, 0},
-                {AccessList::kGroup, 4, 100}, {AccessList::kMask, 7, 0},    {AccessList::kOtherUser, 0, 0}};
+                {AccessList::kGroup, 4, 100}, {AccessList::kMask, 7, 0},    {AccessList::kOther, 0, 0}};
   for (const std::string_view name : {kAccessList, kDefaultList}) {
     proto::SetXattrRequest request;
     request.set_inode(directory.value);
@@ -131,7 +131,7 @@ TEST(Inodes, AttributesAndListsAreThoseOfLinuxInOddCases) {
                 {AccessList::kUser, 4, kOtherUser.uid},
                 {AccessList::kOwningGroup, 7, 0},
                 {AccessList::kMask, 0, 0},
-                {AccessList::kOtherUser, 4, 0}};
+                {AccessList::kOther, 4, 0}};
   KINTSUGI_ASSERT_OK(set_xattr(rig, kUser, xattr(file, kAccessList, list.serialise())));
   const Transaction look(*rig.store);
   EXPECT_TRUE(check_access(look, kOtherUser, file, stored(rig, file), kMayRead).ok());
