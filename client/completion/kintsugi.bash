@@ -4,14 +4,14 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster finalize" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
     "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash token server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
-    "cluster") words="start stop status init check" ;;
+    "cluster") words="start stop status init check finalize" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
     "snapshot") words="create list delete" ;;
@@ -30,6 +30,7 @@ _kintsugi() {
     "cluster status") [[ $current == -* ]] && words="--dir --json --help" ;;
     "cluster init") [[ $current == -* ]] && words="--out --add --renew --revoke --json --help" ;;
     "cluster check") [[ $current == -* ]] && words="--etc --json --help" ;;
+    "cluster finalize") [[ $current == -* ]] && words="--json --help" ;;
     "put") [[ $current == -* ]] && words="--replace --policy --trace --json --help" ;;
     "get") [[ $current == -* ]] && words="--replace --trace --json --help" ;;
     "cat") [[ $current == -* ]] && words="--trace --help" ;;
