@@ -32,7 +32,11 @@ SimDisk::SimDisk(SimClock& clock, EventHash& events, uint64_t seed)
     : clock_(clock), events_(events), name_(mix_bits(seed)), random_(seed) {
   make_volume("/");
 }
-SimDisk::~SimDisk() = default;
+SimDisk::~SimDisk() {
+  // A write that hangs keeps its file, the file its volume, and the volume the write.
+  for (const auto& [prefix, volume] : volumes_)
+    volume->stuck.clear();
+}
 
 runtime::Disk& SimDisk::view() {
   if (views_.empty() || !views_.back()->life_->alive) views_.push_back(std::make_unique<DiskView>(*this));
