@@ -127,7 +127,7 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, std::chrono::seconds(20)));
   does("diagnose", {});
   does("diagnose", {"--metrics"});
-  does("metadata status", {});
+  EXPECT_EQ(does("cluster finalize", {}).at("format"), does("metadata status", {}).at("newest_format"));
   does("quarantine list", {});
   does("quarantine empty", {});
   EXPECT_TRUE(does("token create", {"reader", "--role", "read"})
