@@ -92,11 +92,11 @@ asio::awaitable<void> write_slowly(ClusterRig& rig, std::vector<std::byte> bytes
 TEST(MetaserverLink, AServerThatIsStoppedSaysSoAndEndsTheWritesThatHaveBegun) {
   ClusterRig rig(1);
   rig.simulation.run_for(2s);
-  rig.meta.heartbeats.clear();
   const std::vector<std::byte> bytes = chunk_bytes(2 * kTestFrameBytes, 7);
   Status written{Code::kInternal, "not done"};
   asio::co_spawn(rig.simulation.executor(), write_slowly(rig, bytes, 1s, written), asio::detached);
   rig.simulation.run_for(100ms);
+  rig.meta.heartbeats.clear();
   const TimePoint begun = rig.simulation.now();
   rig.simulation.run(rig.servers[0].server->leave());
   KINTSUGI_EXPECT_OK(written);

@@ -147,12 +147,10 @@ TEST_F(ConsoleTest, TheOverviewBeginsWithTheHealthOfData) {
 }
 
 TEST_F(ConsoleTest, QuotasAndSnapshotsAreAskedForWhileSomebodyLooks) {
-  proto::ListQuotasResponse quotas;
-  proto::Quota& quota = *quotas.add_quotas();
+  proto::Quota& quota = *rig.meta->quotas.add_quotas();
   quota.set_path("/home/anna");
   quota.set_bytes(5);
   quota.set_max_bytes(10);
-  rig.meta->list_quotas(quotas);
   rig.report_for(3);
   EXPECT_EQ(rig.meta->quotas_asked, 0) << "nobody looked";
   EXPECT_FALSE(parsed(api.names()).at("known"));

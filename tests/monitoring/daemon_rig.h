@@ -54,17 +54,13 @@ class FakeMetaserver {
           response = space;
           co_return space_status;
         });
-  }
-  /// It lists `quotas` from now on, and counts how often it is asked.
-  void list_quotas(proto::ListQuotasResponse quotas) {
-    server_.handle(
-        rpc::Method::kListQuotas,
-        [this, quotas = std::move(quotas)](Context, const proto::ListQuotasRequest&,
-                                           proto::ListQuotasResponse& response) -> asio::awaitable<Status> {
-          response = quotas;
-          ++quotas_asked;
-          co_return Status{};
-        });
+    server_.handle(rpc::Method::kListQuotas,
+                   [this](Context, const proto::ListQuotasRequest&,
+                          proto::ListQuotasResponse& response) -> asio::awaitable<Status> {
+                     response = quotas;
+                     ++quotas_asked;
+                     co_return Status{};
+                   });
     server_.handle(rpc::Method::kListSnapshots,
                    [](Context, const proto::ListSnapshotsRequest&,
                       proto::ListSnapshotsResponse& response) -> asio::awaitable<Status> {
@@ -77,7 +73,8 @@ class FakeMetaserver {
   Status start(const runtime::Endpoint& at) { return server_.start(at); }
   asio::awaitable<void> stop() { return server_.stop(); }
 
-  int quotas_asked = 0;
+  proto::ListQuotasResponse quotas;
+  int quotas_asked = 0;  ///< how often it was asked for them
   bool refuses = false;
   int registrations = 0;
   proto::RegisterMonitorRequest registered;
