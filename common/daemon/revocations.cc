@@ -6,6 +6,7 @@ namespace kintsugi::daemon {
 namespace {
 
 constexpr Duration kCallLimit = std::chrono::seconds(2);
+constexpr Duration kIntervalAtFirst = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -29,7 +30,8 @@ asio::awaitable<void> Revocations::follow() {
     if (!asked.ok() || response.version() == version_) continue;
     version_ = response.version();
     server_.refuse_tokens({response.ids().begin(), response.ids().end()});
-  } while (co_await tasks_.sleep_for(kInterval));
+    // Until the first answer all tokens are refused here: a daemon that starts before the metaserver asks again soon.
+  } while (co_await tasks_.sleep_for(version_ == 0 ? kIntervalAtFirst : kInterval));
 }
 
 asio::awaitable<void> Revocations::stop() {
