@@ -32,7 +32,7 @@ class HttpServer {
   /// An exception becomes a 500. REQUIRES: handle() is called before the executor runs.
   using Handler = std::function<Response(std::string_view query)>;
   void handle(std::string path, Handler handler);
-  /// Whoever is no host of the cluster is asked about by `guard` at each request; without one they are let in. It is asked
+  /// `guard` decides about each request of a peer that is no host of the cluster; without one all are let in. It is asked
   /// nothing once the server has stopped. REQUIRES: start() was not called.
   void guard_by(const PageGuard& guard);
 

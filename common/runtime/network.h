@@ -33,8 +33,6 @@ struct Endpoint {
 
 class TaskGroup;
 
-/// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any
-/// time. Destroying it closes it; no operation may be pending then.
 /// What the peer of a connection has shown of itself, beside what it says over it.
 enum class PeerProof : uint8_t {
   kNothing,      ///< it speaks TLS, and has no certificate (Network::listen_for_pages)
@@ -42,6 +40,8 @@ enum class PeerProof : uint8_t {
   kHost,         ///< one of a host of the cluster; or nothing has to be shown here, since there is no TLS
 };
 
+/// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any
+/// time. Destroying it closes it; no operation may be pending then.
 class Connection {
  public:
   virtual ~Connection() = default;
