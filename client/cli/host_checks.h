@@ -29,8 +29,8 @@ struct CheckedDaemon {
 /// The certificate of a daemon, and what belongs to it.
 runtime::TlsFiles tls_files(const DaemonSettings& settings);
 
-/// What the daemon proves itself to others with: the token, when it is a mount whose settings name one, else the cluster's
-/// secret.
+/// Returns what the daemon proves itself to others with: the token, when it is a mount whose settings name
+/// one, else the cluster's secret.
 Result<rpc::Secret> credential(const DaemonSettings& settings);
 
 /// Kernel, memory, limits, and whether somebody keeps the clock right.

@@ -35,7 +35,7 @@ std::string metaserver_line(const HostsFile& hosts) {
   return fmt::format("metaserver = \"{}\"\n", address_of(hosts.with(HostRole::kMetaserver), kMetaserverPort));
 }
 
-/// What it proves itself with: a host that only uses the cluster has a token in place of the secret.
+/// Returns the settings by which a host proves itself: one that only uses the cluster has a token in place of the secret.
 std::string key_lines(const HostDescription& host) {
   const std::string proof =
       host.serves()

@@ -78,7 +78,7 @@ Kinds commands_of(const flow::Trace& trace, const flow::Flows& flows) {
   return kinds;
 }
 
-/// What was recorded at one time, and which of its flows are compared.
+/// Holds what was recorded at one time, and tells which of its flows are compared.
 struct Recorded {
   const flow::Trace& trace;
   const flow::Flows& flows;

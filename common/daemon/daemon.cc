@@ -80,7 +80,7 @@ class Activity {
   std::optional<runtime::ActivityFile> file_;
 };
 
-/// What a hangup asks for: whoever moves log files away, or changes the file of settings, says so with SIGHUP.
+/// Holds what SIGHUP acts on: whoever moves log files away, or changes the file of settings, sends it.
 struct OnHangup {
   asio::signal_set& signals;
   Activity& activity;

@@ -26,7 +26,7 @@ inline constexpr uint32_t kTokensFormat = 4;  ///< the first that has tokens
 /// Whether this program may work on `what`, which has this format. kNotSupported: one clear line with what to do.
 Status check_format(uint32_t format, std::string_view what);
 
-/// What a peer's program knows, as it said; 0: it is from before programs said so.
+/// Returns the newest format that a peer's program knows; `said` is 0 when the program is from before programs said so.
 inline uint32_t newest_format_of(uint32_t said) {
   return said == 0 ? kUnsaidFormat : said;
 }

@@ -28,7 +28,7 @@ class Follower {
   virtual ~Follower() = default;
   /// A request has come. True: it is followed.
   virtual bool follows(const CallName& call) = 0;
-  /// Whether what this process asks for on its own account is followed, as a command's calls are.
+  /// Returns whether the calls that this process makes on its own account are followed, as those of a command are.
   virtual bool follows_own_work() = 0;
   /// A call will be sent for a request that is followed. What the peer is to be asked before it (Method::kTrace); empty: nothing.
   virtual std::string announcement(const std::string& peer, const CallName& call) = 0;

@@ -33,7 +33,7 @@ struct Endpoint {
 
 class TaskGroup;
 
-/// What the peer of a connection has shown of itself, beside what it says over it.
+/// A peer shows one of these before it says anything over a connection.
 enum class PeerProof : uint8_t {
   kNothing,      ///< it speaks TLS, and has no certificate (Network::listen_for_pages)
   kCertificate,  ///< one of the cluster's authority, as clients have it
@@ -86,7 +86,7 @@ class Network {
                                                                     TaskGroup* stops_with = nullptr) = 0;
   /// Port 0 picks a free one.
   virtual Result<std::unique_ptr<Listener>> listen(Endpoint at) = 0;
-  /// The same for a server that asks its peers for another proof than a certificate: over TLS, too, they need none.
+  /// Listens for a server that asks its peers for another proof than a certificate: over TLS, too, they need none.
   virtual Result<std::unique_ptr<Listener>> listen_for_pages(Endpoint at) { return listen(std::move(at)); }
 };
 

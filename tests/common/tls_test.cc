@@ -418,6 +418,14 @@ TEST(Tls, AListOfRevocationsIsForTheCertificatesOfItsOwnAuthority) {
   }
 }
 
+/// Returns once no coroutine of the server is left.
+asio::awaitable<void> stop(http::HttpServer& http, SecureNode& server) {
+  http.stop();
+  TaskGroup turns(server.runtime);
+  co_await turns.sleep_for(1s);
+  co_await turns.join();
+}
+
 TEST(Tls, PagesAreServedAndReadOverIt) {
   CertificateFolder folder("cluster");
   rpc::LogCapture log;
@@ -441,10 +449,7 @@ TEST(Tls, PagesAreServedAndReadOverIt) {
     EXPECT_THAT(refused.error().message(), ::testing::HasSubstr("400 Bad Request"));
     reader.close();
     plain.close();
-    http.stop();
-    TaskGroup turns(server.runtime);
-    co_await turns.sleep_for(1s);
-    co_await turns.join();
+    co_await stop(http, server);
   };
   simulation.run(body());
   EXPECT_EQ(log.count("http: closing connection from 10.0.0.3"), 1u);
@@ -485,10 +490,7 @@ TEST(Tls, PagesAreForHostsOfTheClusterAndForOthersOnlyByTheirGuard) {
     }
     of_host.close();
     of_client.close();
-    http.stop();
-    TaskGroup turns(server.runtime);
-    co_await turns.sleep_for(1s);
-    co_await turns.join();
+    co_await stop(http, server);
   };
   simulation.run(body());
   EXPECT_THAT(guard.asked, ::testing::ElementsAre("/page  1", "/nothing  1"));
