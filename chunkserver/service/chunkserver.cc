@@ -121,7 +121,7 @@ asio::awaitable<void> ChunkServer::leave() {
   runtime::TaskGroup tasks(runtime_);
   const TimePoint begun = runtime_.clock.now();
   TimePoint quiet_since = begun, next_word = begun;
-  for (TimePoint now = begun; now < begun + kLeaveLimit && now < quiet_since + kQuiet;) {
+  for (TimePoint now = begun; now < begun + kFinishLimit && now < quiet_since + kQuiet;) {
     // It is said again each second, for a server that is silent counts as dead.
     if (now >= next_word) {
       const Status told = co_await link_->say_leaving();

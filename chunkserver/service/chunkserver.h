@@ -54,7 +54,7 @@ class ChunkServer {
   static constexpr size_t kMinBuffers = 8;
   /// A writer that was told of this server before connects within this time.
   static constexpr Duration kQuiet = std::chrono::milliseconds(300);
-  static constexpr Duration kLeaveLimit = std::chrono::seconds(5);
+  static constexpr Duration kFinishLimit = std::chrono::seconds(5);
 
   /// `runtime` outlives it.
   ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
@@ -64,7 +64,7 @@ class ChunkServer {
   /// hangs may still be asked something.
   asio::awaitable<Status> start();
   /// Tells the metaserver that this server is being stopped, and ends what users have begun: a planned restart leaves no
-  /// stripe without a chunk. Returns when no user was served for kQuiet, or after kLeaveLimit.
+  /// stripe without a chunk. Returns when no user was served for kQuiet, or after kFinishLimit.
   asio::awaitable<void> leave();
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();

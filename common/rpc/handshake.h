@@ -34,8 +34,8 @@ inline constexpr uint16_t kOldestVersion = 2;
 
 /// Errors: kPermissionDenied (secrets differ, the token is refused, or only one end speaks TLS), kInvalidArgument (not a
 /// Kintsugi peer, another version), kUnavailable (the server does not know yet which tokens are revoked),
-/// kDeadlineExceeded, or that of the connection; each names the peer. The caller closes the connection on any error; at
-/// the deadline it is closed here.
+/// kDeadlineExceeded, or that of the connection. Those of a client name the peer. The caller closes the connection on any
+/// error; at the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                         std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
 /// Who has proven itself. REQUIRES: `secret` is the cluster's.

@@ -76,6 +76,7 @@ asio::awaitable<Status> ClusterWatch::turn() {
   nobody_repairs_ = told.code() == Code::kNotFound ? told.message() : std::string();
   if (!told.ok() && nobody_repairs_.empty()) co_return told.with_context("repairs");
   repairs_ = std::move(repairs);
+  repair_pace_.told(runtime_.clock.now(), repairs_);
   if (runtime_.clock.now() < names_wanted_until_) co_return co_await look_at_names();
   co_return Status{};
 }

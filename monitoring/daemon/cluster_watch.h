@@ -12,6 +12,7 @@
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
+#include "monitoring/daemon/repair_pace.h"
 #include "monitoring/model/snapshot.h"
 
 namespace kintsugi::monitoring {
@@ -51,6 +52,7 @@ class ClusterWatch {
   /// The metaserver has others avoid the server.
   bool gone_around(uint64_t server_id) const;
   const proto::RepairStatusResponse& repairs() const { return repairs_; }
+  const RepairPace& repair_pace() const { return repair_pace_; }
   /// No repair manager is registered, in the metaserver's words; empty: there is one, or it was not asked yet.
   const std::string& nobody_repairs() const { return nobody_repairs_; }
   /// Room, and how many stripes lack chunks.
@@ -79,6 +81,7 @@ class ClusterWatch {
   proto::RegisterMonitorRequest request_;
   proto::ListServersResponse servers_;
   proto::RepairStatusResponse repairs_;
+  RepairPace repair_pace_;
   std::string nobody_repairs_;
   proto::DiskFreeResponse space_;
   NamesWatch names_;

@@ -252,7 +252,7 @@ std::string ConsoleApi::alarms() const {
 std::string ConsoleApi::repairs() const {
   const proto::RepairStatusResponse& status = monitor_.watch().repairs();
   const RepairDocuments documents(monitor_);
-  const std::optional<Duration> left = repairs_left(status, monitor_.snapshot().wall_ns);
+  const std::optional<Duration> left = repairs_left(monitor_.watch(), monitor_.snapshot().wall_ns);
   Document running = Document::array();
   for (const proto::RepairRecord& record : status.running()) {
     if (running.size() >= kMostRows) break;

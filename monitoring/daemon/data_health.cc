@@ -48,9 +48,10 @@ uint64_t repairing(const proto::RepairStatusResponse& repairs) {
 }
 
 /// What comes next for stripes that lack chunks, as the second half of a sentence.
-std::string what_comes_next(const proto::RepairStatusResponse& repairs, int64_t wall_ns) {
+std::string what_comes_next(const ClusterWatch& watch, int64_t wall_ns) {
+  const proto::RepairStatusResponse& repairs = watch.repairs();
   if (repairing(repairs) > 0) {
-    const std::optional<Duration> left = repairs_left(repairs, wall_ns);
+    const std::optional<Duration> left = repairs_left(watch, wall_ns);
     if (!left) return "they are being repaired, which takes longer than estimated";
     return fmt::format("they are being repaired, about {} left", proto::time_left(to_seconds(*left)));
   }
@@ -85,7 +86,7 @@ DataHealth degraded_health(const ClusterWatch& watch, int64_t wall_ns) {
                                            some_of(health.degraded() - health.unreadable(), space),
                                            health.degraded() - health.unreadable() == 1 ? "s" : "");
   const std::string next = watch.nobody_repairs().empty()
-                               ? what_comes_next(watch.repairs(), wall_ns)
+                               ? what_comes_next(watch, wall_ns)
                                : "nothing repairs them, since no repair manager is registered";
   DataHealth told{.level = at_risk ? DataHealth::Level::kBad : DataHealth::Level::kWarning,
                   .sentence = fmt::format("{}; {}.", lack, next),
@@ -152,18 +153,25 @@ DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns) {
   return {.level = DataHealth::Level::kGood, .sentence = whole + ".", .action = {}};
 }
 
-std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs, int64_t wall_ns) {
-  double estimated = 0, passed = 0, count = 0;
+std::optional<Duration> repairs_left(const ClusterWatch& watch, int64_t wall_ns) {
+  const proto::RepairStatusResponse& repairs = watch.repairs();
+  double estimated = 0, passed = 0, count = 0, chunks = static_cast<double>(repairs.queued());
   for (const proto::RepairRecord& record : repairs.running()) {
     if (record.kind() != proto::RepairRecord::REPAIR) continue;
     estimated += record.estimated_seconds();
     passed += std::max(0.0, static_cast<double>(wall_ns - record.started_ns()) / 1e9);
     count += 1;
+    chunks += std::max(1, record.indexes_size());
   }
-  if (count == 0 || passed > estimated) return {};
-  const double queued = estimated * static_cast<double>(repairs.queued()) / count;
-  const std::chrono::duration<double> left(std::clamp((estimated - passed + queued) / count, 1.0, 1e9));
-  return std::chrono::duration_cast<Duration>(left);
+  if (count == 0) return {};
+  double left = 0;
+  if (const std::optional<double> pace = watch.repair_pace().chunks_per_second()) {
+    left = chunks / *pace;
+  } else {
+    if (passed > estimated) return {};
+    left = (estimated - passed + estimated * static_cast<double>(repairs.queued()) / count) / count;
+  }
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(left, 1.0, 1e9)));
 }
 
 }  // namespace kintsugi::monitoring

@@ -23,8 +23,9 @@ std::string_view name_of(DataHealth::Level level);
 /// What holds by the metaserver's last answer; while it is silent, that nothing can be read or written. `wall_ns`: now.
 DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns);
 
-/// How long the repairs that run or are queued will take, if each takes as long as those that run were estimated to
-/// take and as many run at a time as now. None: no repair runs, or those that run have already taken longer.
-std::optional<Duration> repairs_left(const proto::RepairStatusResponse& repairs, int64_t wall_ns);
+/// How long the repairs that run or are queued will take: at the pace of the last minute, or while there is none, if each
+/// takes as long as those that run were estimated to take and as many run at a time as now. None: no repair runs, or
+/// there is no pace and those that run have already taken longer.
+std::optional<Duration> repairs_left(const ClusterWatch& watch, int64_t wall_ns);
 
 }  // namespace kintsugi::monitoring

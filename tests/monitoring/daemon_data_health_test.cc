@@ -76,6 +76,28 @@ TEST_F(DataHealthTest, RepairsThatTakeLongerThanEstimatedArePromisedNoEnd) {
               ::testing::EndsWith("; they are being repaired, which takes longer than estimated."));
 }
 
+TEST_F(DataHealthTest, ThePaceOfTheLastMinuteCountsMoreThanEstimates) {
+  // Each repair was to take 10 s alone; together, below a limit of their bandwidth, they do 4 chunks in 10 s.
+  lose_chunks();
+  repair(4, 10);
+  rig.meta->repairs.set_queued(76);
+  for (int i = 1; i <= 10; ++i) {
+    told();
+    rig.meta->repairs.set_done(i);
+    rig.meta->repairs.set_queued(76 - i);
+  }
+  EXPECT_THAT(told().sentence, ::testing::HasSubstr("they are being repaired, about 4 min left"));
+  // The repair manager starts again, counts from 0, and the links are quicker by then.
+  rig.meta->repairs.set_done(0);
+  told();
+  for (int i = 1; i <= 5; ++i) {
+    rig.meta->repairs.set_done(4 * i);
+    rig.meta->repairs.set_queued(66 - 4 * i);
+    told();
+  }
+  EXPECT_THAT(told().sentence, ::testing::HasSubstr("about 40 s left"));
+}
+
 TEST_F(DataHealthTest, MovesAndDegradedReadsAreNoRepairs) {
   lose_chunks();
   repair(1, 10);
