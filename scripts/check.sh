@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Everything that is too long for a test run: scripts/check.sh [STEP...], by default all steps in this order.
 #
-#   format    every C++ source is formatted
-#   tidy      clang-tidy on the sources that differ from BASE (a commit; the one before the last by default)
-#   asan      the whole suite under the address and undefined behaviour sanitizers
-#   tsan      the whole suite under the thread sanitizer
-#   fuzz      every parser of outside bytes for a minute
-#   mutants   the known bugs that few seeds catch
-#   seeds     500 simulated clusters from SEED on (drawn from the clock by default)
+#   format      every C++ source is formatted
+#   tidy        clang-tidy on the sources that differ from BASE (a commit; the one before the last by default)
+#   asan        the whole suite under the address and undefined behaviour sanitizers
+#   tsan        the whole suite under the thread sanitizer
+#   benchmarks  every benchmark compiles: a test run builds none
+#   fuzz        every parser of outside bytes for a minute
+#   mutants     the known bugs that few seeds catch
+#   seeds       500 simulated clusters from SEED on (drawn from the clock by default)
 #
 # What a step printed is in build/check/STEP.log. A run that was interrupted goes on where it stopped: a step that
 # passed is repeated only when a file has changed since, or when it gets another BASE or SEED. The exit status is 1 when
@@ -17,10 +18,10 @@ cd "$(dirname "$0")/.."
 base="${BASE:-HEAD~1}"
 seed="${SEED:-$(date +%s)}"
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(format tidy asan tsan fuzz mutants seeds)
+[ ${#steps[@]} -gt 0 ] || steps=(format tidy benchmarks asan tsan fuzz mutants seeds)
 for step in "${steps[@]}"; do
   case "$step" in
-    format | tidy | asan | tsan | fuzz | mutants | seeds) ;;
+    format | tidy | benchmarks | asan | tsan | fuzz | mutants | seeds) ;;
     *) echo "check: no step is called $step; see the head of scripts/check.sh" >&2; exit 2 ;;
   esac
 done
@@ -46,6 +47,7 @@ tidy() {
   printf '%s\0' "${changed[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/tidy --quiet
 }
 
+benchmarks() { scripts/build.sh test benchmarks; }
 asan() { KINTSUGI_PRESET=asan scripts/test.sh; }
 tsan() { KINTSUGI_PRESET=tsan scripts/test.sh; }
 

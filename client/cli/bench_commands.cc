@@ -16,7 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr const char* kBenchRoot = "/kintsugi-bench";
 constexpr uint64_t kMostParallel = 1024;
 
-struct Arguments {
+struct BenchArguments {
   uint64_t bytes = uint64_t{1} << 30;
   uint64_t files = 1;
   uint64_t operations = 20000;
@@ -39,7 +39,7 @@ void report(Session& session, const char* what, uint64_t bytes, double seconds) 
   }
 }
 
-Status bench_put(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status bench_put(Session& session, BlockingClient& client, const BenchArguments& arguments) {
   KINTSUGI_TRY(client.make_directory(kBenchRoot, true));
   Progress progress("bench put", arguments.bytes * arguments.files);
   for (uint64_t i = 0; i < arguments.files; ++i) {
@@ -55,7 +55,7 @@ Status bench_put(Session& session, BlockingClient& client, const Arguments& argu
   return {};
 }
 
-Status bench_get(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status bench_get(Session& session, BlockingClient& client, const BenchArguments& arguments) {
   Progress progress("bench get", arguments.bytes * arguments.files);
   for (uint64_t i = 0; i < arguments.files; ++i) {
     NullSink sink;
@@ -99,8 +99,8 @@ asio::awaitable<void> stat_files(client::Client& client, Phase& phase, std::stri
   }
 }
 
-asio::awaitable<Status> run_workers(BlockingClient& client, const Arguments& arguments, PhaseWorker worker,
-                                    std::string directory) {
+asio::awaitable<Status> run_workers(BlockingClient& client, const BenchArguments& arguments,
+                                    PhaseWorker worker, std::string directory) {
   Phase phase{.operations = arguments.operations};
   runtime::TaskGroup workers(client.runtime().runtime());
   for (uint64_t i = 0; i < arguments.parallel; ++i)
@@ -110,14 +110,14 @@ asio::awaitable<Status> run_workers(BlockingClient& client, const Arguments& arg
 }
 
 /// Operations per second.
-Result<double> run_phase(BlockingClient& client, const Arguments& arguments, PhaseWorker worker,
+Result<double> run_phase(BlockingClient& client, const BenchArguments& arguments, PhaseWorker worker,
                          const std::string& directory) {
   const auto began = SteadyClock::now();
   KINTSUGI_TRY(client.run(run_workers(client, arguments, worker, directory)));
   return static_cast<double>(arguments.operations) / to_seconds(SteadyClock::now() - began);
 }
 
-Status bench_metadata(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status bench_metadata(Session& session, BlockingClient& client, const BenchArguments& arguments) {
   const std::string directory = std::string(kBenchRoot) + "/metadata";
   KINTSUGI_TRY(client.make_directory(directory, true));
   KINTSUGI_ASSIGN(const double creates, run_phase(client, arguments, create_files, directory));
@@ -139,7 +139,7 @@ Status bench_metadata(Session& session, BlockingClient& client, const Arguments&
 }  // namespace
 
 std::vector<Command> bench_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<BenchArguments>();
   const Option size{"--size", Bytes{&a->bytes}, "Bytes of a file; default: 1GiB"};
   const Option files{
       .names = "--files", .target = &a->files, .help = "How many files; default: 1", .least = 1};

@@ -11,11 +11,12 @@
 namespace kintsugi::cli {
 namespace {
 
-struct Arguments {
+struct CheckArguments {
   std::string directory = std::string(kHostDirectory);
 };
 
-void print(const Session& session, const std::string& directory, const std::vector<Finding>& findings) {
+void print_findings(const Session& session, const std::string& directory,
+                    const std::vector<Finding>& findings) {
   if (!session.json) {
     for (const Finding& finding : findings)
       fmt::print("{:<8} {:<16} {}\n", word(finding.verdict), finding.on, finding.says);
@@ -28,10 +29,10 @@ void print(const Session& session, const std::string& directory, const std::vect
 }
 
 /// Fails when there is a problem, after it printed everything.
-Status check(Session& session, const Arguments& arguments) {
+Status check(Session& session, const CheckArguments& arguments) {
   KINTSUGI_ASSIGN(const auto daemons, daemons_of_host(arguments.directory));
   const std::vector<Finding> findings = check_host(daemons, arguments.directory);
-  print(session, arguments.directory, findings);
+  print_findings(session, arguments.directory, findings);
   const auto problems = std::ranges::count(findings, Verdict::kProblem, &Finding::verdict);
   if (problems == 0) return {};
   return {Code::kInvalidArgument, fmt::format("{} would keep this host from working",
@@ -41,7 +42,7 @@ Status check(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Command check_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<CheckArguments>();
   return {.name = "check",
           .help =
               "Say what would keep the daemons of this host from working; the exit code is 1 when something "

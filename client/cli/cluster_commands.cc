@@ -24,7 +24,7 @@ constexpr Duration kOneAnswer = 1s;
 /// Limits of the metaserver's setting chunk_bytes.
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 256 << 20;
 
-struct Arguments {
+struct ClusterArguments {
   std::string directory = "cluster";
   LocalClusterOptions options;
   /// If given, an existing cluster grows to this number.
@@ -45,7 +45,7 @@ Status check_same(bool same, const char* option) {
 }
 
 /// A cluster that its metaserver would refuse is not made.
-Status check_arguments(const Arguments& arguments) {
+Status check_arguments(const ClusterArguments& arguments) {
   const uint64_t chunk = arguments.options.chunk_bytes;
   if (chunk == 0 || (chunk >= kLeastChunk && chunk <= kMostChunk)) return {};
   return {Code::kInvalidArgument, "--chunk-size: must be between 1MiB and 256MiB"};
@@ -68,7 +68,7 @@ std::string note_on_policy(const LocalClusterOptions& options, bool is_new, bool
       kDefaultPolicy, servers_for(kDefaultPolicy));
 }
 
-Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
+Result<DirectoryLock> lock_for_start(const ClusterArguments& arguments) {
   const std::string& policy = arguments.options.policy;
   if (!policy.empty()) {
     auto parsed = erasure::Policy::parse(policy);
@@ -80,7 +80,7 @@ Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
   return DirectoryLock::take(arguments.directory);
 }
 
-Result<LocalCluster> load_or_create(const Arguments& arguments) {
+Result<LocalCluster> load_or_create(const ClusterArguments& arguments) {
   LocalClusterOptions wanted = arguments.options;
   auto cluster = LocalCluster::load(arguments.directory);
   if (!cluster && cluster.error().code() == Code::kNotFound) {
@@ -116,7 +116,7 @@ Status follow_move(LocalCluster& cluster) {
   return cluster.adopt_directory();
 }
 
-Status grow(LocalCluster& cluster, const Arguments& arguments) {
+Status grow(LocalCluster& cluster, const ClusterArguments& arguments) {
   const LocalClusterOptions made = cluster.options();
   const uint32_t chunkservers = arguments.chunkservers.value_or(made.chunkservers);
   // A metaserver alone repairs nothing: a cluster of an earlier version gets a repair manager here.
@@ -228,7 +228,7 @@ Status bring_up(const LocalCluster& cluster, std::set<std::string>& launched) {
   return wait_until_up(cluster, started, launched);
 }
 
-Status start(Session& session, const Arguments& arguments) {
+Status start(Session& session, const ClusterArguments& arguments) {
   KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
   const bool is_new = !LocalCluster::load(arguments.directory);
   KINTSUGI_ASSIGN(LocalCluster cluster, load_or_create(arguments));
@@ -267,7 +267,7 @@ Status start(Session& session, const Arguments& arguments) {
   return {};
 }
 
-Status stop(Session& session, const Arguments& arguments) {
+Status stop(Session& session, const ClusterArguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
   KINTSUGI_ASSIGN(const DirectoryLock lock, DirectoryLock::take(cluster.directory()));
   std::vector<LocalDaemon> daemons = cluster.daemons();
@@ -292,7 +292,7 @@ Status stop(Session& session, const Arguments& arguments) {
 }
 
 /// Fails when a daemon is not running, after it printed everything.
-Status status(Session& session, const Arguments& arguments) {
+Status status(Session& session, const ClusterArguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
   // First, so that a user who may not read the secret gets one line and no half of an answer.
   KINTSUGI_ASSIGN(const auto client,
@@ -333,14 +333,15 @@ Status status(Session& session, const Arguments& arguments) {
 }
 
 /// These commands look for no cluster in the environment: they know it from its directory.
-Run on_directory(std::shared_ptr<Arguments> arguments, Status (*action)(Session&, const Arguments&)) {
+Run on_directory(std::shared_ptr<ClusterArguments> arguments,
+                 Status (*action)(Session&, const ClusterArguments&)) {
   return [arguments, action](Session& session) { return action(session, *arguments); };
 }
 
 }  // namespace
 
 std::vector<Command> cluster_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ClusterArguments>();
   LocalClusterOptions& options = a->options;
   const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
   return {

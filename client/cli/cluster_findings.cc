@@ -12,8 +12,6 @@ namespace kintsugi::cli {
 namespace {
 
 /// Rights to chunks carry times, and certificates do.
-constexpr double kMostClockDifference = 2;
-constexpr double kRenewBefore = 30 * 86'400.0;
 constexpr double kNearlyFull = 0.1;
 constexpr double kLeastMetadataRoom = 2e9;
 
@@ -56,7 +54,7 @@ void judge_counts(const DaemonPages& daemon, std::string_view page, std::vector<
 
 void judge_certificates(const DaemonPages& daemon, std::string_view page, std::vector<Finding>& findings) {
   for (const Sample& sample : samples(page, {"kintsugi_certificate_expires_seconds"})) {
-    if (sample.value > kRenewBefore) continue;
+    if (sample.value > to_seconds(kRenewBefore)) continue;
     const auto of = sample.labels.find("certificate");
     const bool authority = of != sample.labels.end() && of->second == "authority";
     const std::string what = authority ? "its authority's certificate" : "its certificate";

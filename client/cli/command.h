@@ -100,4 +100,9 @@ Run connected(std::shared_ptr<Arguments> arguments,
   });
 }
 
+/// What was typed is wrong.
+inline Status wrong(std::string what) {
+  return {Code::kInvalidArgument, std::move(what)};
+}
+
 }  // namespace kintsugi::cli

@@ -5,23 +5,12 @@
 #include <fmt/format.h>
 
 #include "client/cli/json.h"
+#include "client/cli/printable.h"
 
 namespace kintsugi::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string toml_string(const std::string& text) {
-  // Basic strings of TOML escape like JSON does.
-  return Json(text).compact();
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (char c : text)
-    quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
 
 }  // namespace
 

@@ -11,7 +11,6 @@
 namespace kintsugi::cli {
 namespace {
 
-constexpr Duration kAnswerLimit = std::chrono::seconds(3);
 constexpr std::string_view kMetrics = "/metrics";
 /// Other pages of a daemon; no daemon has all of them.
 constexpr std::string_view kOthers[] = {"/debug/settings", "/healthz",     "/debug/live", "/debug/paths",

@@ -12,6 +12,9 @@
 
 namespace kintsugi::cli {
 
+/// A daemon that is asked about itself is waited for so long.
+inline constexpr Duration kAnswerLimit = std::chrono::seconds(3);
+
 /// A daemon, and what its pages said.
 struct DaemonPages {
   std::string daemon;    ///< "chunkserver"

@@ -6,19 +6,13 @@
 
 #include <sys/wait.h>
 
+#include "client/cli/printable.h"
 #include "common/config/toml.h"
 
 namespace kintsugi::cli {
 namespace {
 
 constexpr size_t kMostOutput = 256 << 10;
-
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text)
-    quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
 
 std::string text_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();

@@ -33,7 +33,7 @@ double megabytes_per_second(const DegradedReadReport& report) {
   return report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds / 1e6 : 0;
 }
 
-Json to_json(const DegradedReadReport& report) {
+Json json_of(const DegradedReadReport& report) {
   return {{"seconds", report.seconds},
           {"first_byte_seconds", report.first_byte_seconds},
           {"plan_seconds", report.plan_seconds},
@@ -88,7 +88,7 @@ Status run(Session& session, BlockingClient& client, const Arguments& arguments)
   if (session.json) {
     Json runs = Json::array();
     for (const DegradedReadReport& report : reports)
-      runs.push_back(to_json(report));
+      runs.push_back(json_of(report));
     print_json({{"bench", "degraded-read"},
                 {"chunk", fmt::format("{}", chunk)},
                 {"offset", arguments.offset},

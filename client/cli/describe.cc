@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/cli/overloaded.h"
+
 namespace kintsugi::cli {
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 Json describe_option(const Option& option) {
   Json described{{"names", option.names},

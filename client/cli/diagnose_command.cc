@@ -28,7 +28,7 @@ using client::BlockingClient;
 constexpr const char* kMonitorVariable = "KINTSUGI_MONITOR";
 constexpr auto kWatchInterval = std::chrono::seconds(2);
 
-struct Arguments {
+struct DiagnoseArguments {
   bool watch = false, history = false, models = false, metrics = false;
   std::string server;   ///< the server whose metrics are shown; empty: all servers
   uint32_t since = 10;  ///< how many minutes of metrics are shown
@@ -36,7 +36,7 @@ struct Arguments {
   std::string source = ".";
 };
 
-Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arguments) {
+Result<proto::DiagnoseResponse> ask(BlockingClient& client, const DiagnoseArguments& arguments) {
   proto::DiagnoseRequest request;
   request.set_history(arguments.history);
   request.set_models(arguments.models);
@@ -51,7 +51,7 @@ Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arg
 
 /// Where to look in the source, the likeliest place first: what the monitor chose, or else the verdict's own place and
 /// then those of who waits for it.
-void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
+void print_slice(const proto::Verdict& verdict, const DiagnoseArguments& arguments) {
   std::set<std::pair<std::string, uint32_t>> shown;
   const auto print = [&](const std::string& file, uint32_t line, const std::string& function) {
     if (file.empty() || line == 0 || !shown.emplace(file, line).second) return;
@@ -68,7 +68,7 @@ void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
 }
 
 /// First what an operator wants to know, then the evidence for a developer.
-void print_verdict(const proto::Verdict& verdict, const Arguments& arguments) {
+void print_verdict(const proto::Verdict& verdict, const DiagnoseArguments& arguments) {
   fmt::print("{}\n  {}\n", proto::advise(verdict), proto::describe(verdict));
   for (int i = 0; i < verdict.chain_size(); ++i)
     fmt::print("  {}{}\n", i == 0 ? "" : "waits for ", proto::describe(verdict.chain(i)));
@@ -155,7 +155,7 @@ void print_models(const proto::DiagnoseResponse& answer) {
         model.inputs().empty() ? "" : shown_message(fmt::format(" by {}", fmt::join(model.inputs(), ", "))));
 }
 
-void print_answer(const proto::DiagnoseResponse& answer, const Arguments& arguments) {
+void print_answer(const proto::DiagnoseResponse& answer, const DiagnoseArguments& arguments) {
   for (const proto::Verdict& verdict : answer.verdicts())
     print_verdict(verdict, arguments);
   fmt::print("{}\n", conclusion(answer));
@@ -176,7 +176,7 @@ std::string essence(proto::DiagnoseResponse answer) {
   return text;
 }
 
-Status watch(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status watch(Session& session, BlockingClient& client, const DiagnoseArguments& arguments) {
   std::string last;
   pollfd interruption{.fd = session.interruption_descriptor(), .events = POLLIN, .revents = 0};
   do {
@@ -214,7 +214,7 @@ Status judge(const proto::DiagnoseResponse& answer) {
 }
 
 /// Text as a part of a URL.
-std::string escaped(std::string_view text) {
+std::string url_escaped(std::string_view text) {
   std::string out;
   for (const char c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.')
@@ -225,7 +225,7 @@ std::string escaped(std::string_view text) {
 }
 
 /// Which recorded metrics are unlike before. The monitor reads its recording for that, which takes a while.
-Status compare_metrics(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status compare_metrics(Session& session, BlockingClient& client, const DiagnoseArguments& arguments) {
   constexpr auto kLimit = std::chrono::seconds(120);
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
   auto monitor = runtime::Endpoint::parse(answer.monitor_http());
@@ -238,7 +238,7 @@ Status compare_metrics(Session& session, BlockingClient& client, const Arguments
   http::KeptConnection connection(runtime, *monitor);
   KINTSUGI_ASSIGN(const std::string body,
                   client.run(connection.get(fmt::format("/api/v1/unlike?since={}&server={}",
-                                                        arguments.since * 60, escaped(arguments.server)),
+                                                        arguments.since * 60, url_escaped(arguments.server)),
                                             runtime.clock.now() + kLimit)));
   if (session.json) {
     fmt::print("{}", body);
@@ -254,7 +254,7 @@ Status compare_metrics(Session& session, BlockingClient& client, const Arguments
 }
 
 /// Fails when anything is wrong, after it printed everything.
-Status diagnose(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status diagnose(Session& session, BlockingClient& client, const DiagnoseArguments& arguments) {
   if (arguments.metrics) return compare_metrics(session, client, arguments);
   if (arguments.watch) return watch(session, client, arguments);
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
@@ -269,7 +269,7 @@ Status diagnose(Session& session, BlockingClient& client, const Arguments& argum
 }  // namespace
 
 Command diagnose_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<DiagnoseArguments>();
   return {.name = "diagnose",
           .help =
               "Say what is stuck or slow, where in the code, and who waits for it; the exit code is 1 when "

@@ -28,10 +28,9 @@
 namespace kintsugi::cli {
 namespace {
 
-constexpr Duration kAnswerLimit = std::chrono::seconds(3);
 /// So much of the end of a log, or of another text, goes into the file.
 constexpr size_t kMostOfLog = 256 << 10, kMostOfText = 4 << 20;
-constexpr size_t kMostName = 60;
+constexpr size_t kMostFileName = 60;
 /// These files say what kernel and system this host has.
 constexpr const char* kFacts[] = {"/etc/os-release",       "/etc/debian_version",
                                   "/proc/version",         "/proc/uptime",
@@ -52,7 +51,7 @@ constexpr std::pair<const char*, const char*> kPrograms[] = {
     {"host/kernel", "uname -a 2>&1; timeout -k1 9 dmesg --level=err,warn 2>&1 | tail -n 200"},
     {"host/packages", "timeout -k1 9 dpkg-query -W 'kintsugi*' 'libkintsugi*' 'python3-kintsugi' 2>&1"}};
 
-struct Arguments {
+struct DoctorArguments {
   std::string directory = std::string(kHostDirectory), out;
 };
 
@@ -99,7 +98,7 @@ std::string end_of(const std::string& path) {
 
 /// A name of a daemon as a name of a file.
 std::string file_name(std::string_view text) {
-  std::string name(text.substr(0, kMostName - 1));
+  std::string name(text.substr(0, kMostFileName - 1));
   const std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@#";
   for (char& c : name)
     if (allowed.find(c) == std::string_view::npos) c = '_';
@@ -263,7 +262,7 @@ std::string line_of(const Finding& finding) {
   return fmt::format("{:<8} {:<16} {}", word(finding.verdict), finding.on, shown_message(finding.says));
 }
 
-void print(const Session& session, const std::string& out, const std::vector<Finding>& findings) {
+void print_report(const Session& session, const std::string& out, const std::vector<Finding>& findings) {
   if (!session.json) {
     for (const Finding& finding : findings)
       if (finding.verdict != Verdict::kGood) fmt::print("{}\n", line_of(finding));
@@ -279,7 +278,7 @@ void print(const Session& session, const std::string& out, const std::vector<Fin
 }
 
 /// Fails when there is a problem, after it printed everything.
-Status examine(Session& session, const Arguments& arguments) {
+Status examine(Session& session, const DoctorArguments& arguments) {
   std::array<char, 256> host{};
   (void)::gethostname(host.data(), host.size() - 1);
   std::string time = local_time(std::time(nullptr) * 1'000'000'000);
@@ -300,7 +299,7 @@ Status examine(Session& session, const Arguments& arguments) {
     lines += line_of(finding) + "\n";
   KINTSUGI_TRY(report.add("findings", std::move(lines)));
   KINTSUGI_TRY(report.archive.finish());
-  print(session, out, report.findings);
+  print_report(session, out, report.findings);
   const auto problems = std::ranges::count(report.findings, Verdict::kProblem, &Finding::verdict);
   if (problems == 0) return {};
   return {Code::kUnavailable, fmt::format("{} found", counted(static_cast<uint64_t>(problems), "problem"))};
@@ -309,7 +308,7 @@ Status examine(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Command doctor_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<DoctorArguments>();
   return {
       .name = "doctor",
       .help = "Say what is wrong with this host and its cluster, and write what support needs into one file",

@@ -12,7 +12,7 @@ using client::BlockingClient;
 
 constexpr double kLongestDelay = 1e9;  ///< seconds that fit into a request; daemons accept less
 
-struct Arguments {
+struct FaultArguments {
   std::string where, point, action, detail, code;
   uint64_t skip = 0, times = 0, bytes = 0, number = 0;
   double delay = 0;
@@ -54,7 +54,7 @@ Status change(Session& session, BlockingClient& client, const std::string& where
   return {};
 }
 
-Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status set_fault(Session& session, BlockingClient& client, const FaultArguments& arguments) {
   if (!(arguments.delay >= 0 && arguments.delay <= kLongestDelay))
     return {Code::kInvalidArgument, fmt::format("--delay: a fault cannot last {} s", arguments.delay)};
   proto::ChangeFaultsRequest request;
@@ -70,11 +70,11 @@ Status set(Session& session, BlockingClient& client, const Arguments& arguments)
   return change(session, client, arguments.where, std::move(request));
 }
 
-Status list(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status list_faults(Session& session, BlockingClient& client, const FaultArguments& arguments) {
   return change(session, client, arguments.where, {});
 }
 
-Status clear(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status clear_fault(Session& session, BlockingClient& client, const FaultArguments& arguments) {
   proto::ChangeFaultsRequest request;
   if (arguments.number != 0) {
     request.add_remove(arguments.number);
@@ -87,7 +87,7 @@ Status clear(Session& session, BlockingClient& client, const Arguments& argument
 }  // namespace
 
 std::vector<Command> fault_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<FaultArguments>();
   const Option where{"WHERE", &a->where, "A server's name, number or host:port, or 'metaserver'", kRequired};
   return {
       {.name = "fault",
@@ -108,17 +108,17 @@ std::vector<Command> fault_commands() {
                  {"--error", &a->code, "The error's name; default: unavailable"},
                  {"--bytes", Bytes{&a->bytes}, "Memory to walk through or to leak"}},
             .prints_json = true,
-            .run = connected(a, set)},
+            .run = connected(a, set_fault)},
            {.name = "list",
             .help = "Show the faults that are set, and how often each place was reached while any was",
             .options = {where},
             .prints_json = true,
-            .run = connected(a, list)},
+            .run = connected(a, list_faults)},
            {.name = "clear",
             .help = "End faults; operations that hang in them continue",
             .options = {where, {"--number", &a->number, "Only this one"}},
             .prints_json = true,
-            .run = connected(a, clear)}}}};
+            .run = connected(a, clear_fault)}}}};
 }
 
 }  // namespace kintsugi::cli

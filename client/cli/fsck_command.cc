@@ -73,7 +73,7 @@ struct FsckTotals {
   bool nothing_missing() const { return missing_chunks == 0 && degraded == 0 && lost == 0; }
 };
 
-Json to_json(const proto::FsckProblem& problem) {
+Json json_of(const proto::FsckProblem& problem) {
   Json missing = Json::array();
   for (uint32_t index : problem.missing())
     missing.push_back(index);
@@ -84,14 +84,14 @@ Json to_json(const proto::FsckProblem& problem) {
           {"detail", problem.detail()}};
 }
 
-Json to_json(const proto::FsckSnapshot& snapshot) {
+Json json_of(const proto::FsckSnapshot& snapshot) {
   return {{"path", snapshot.path()},
           {"name", snapshot.name()},
           {"lost_names", snapshot.entries()},
           {"detail", snapshot.detail()}};
 }
 
-Json to_json(const proto::FsckHanging& server) {
+Json json_of(const proto::FsckHanging& server) {
   return {{"server_id", std::to_string(server.server().server_id())},
           {"server_number", server.server().number()},
           {"server_name", server.server().name()},
@@ -142,14 +142,14 @@ Status go_through(Session& session, BlockingClient& client, const FsckArguments&
     totals.add(page);
     for (const proto::FsckProblem& problem : page.problems()) {
       if (session.json) {
-        found.problems.push_back(to_json(problem));
+        found.problems.push_back(json_of(problem));
       } else {
         print_problem(problem, arguments.list_missing);
       }
     }
     for (const proto::FsckSnapshot& snapshot : page.damaged_snapshots()) {
       if (session.json) {
-        found.snapshots.push_back(to_json(snapshot));
+        found.snapshots.push_back(json_of(snapshot));
       } else if (!arguments.list_missing) {
         print_snapshot(snapshot);
       }
@@ -194,7 +194,7 @@ std::string_view damage_name(Damage damage) {
   return damage == Damage::kOther ? "other" : damage_text(damage);
 }
 
-Json to_json(const DamagedChunk& chunk) {
+Json json_of(const DamagedChunk& chunk) {
   return {{"path", chunk.path},
           {"stripe_id", chunk.id.stripe.value},
           {"index", chunk.id.index},
@@ -206,7 +206,7 @@ Json to_json(const DamagedChunk& chunk) {
           {"obstacle", chunk.obstacle}};
 }
 
-Json to_json(const client::UnreadChunks& unread) {
+Json json_of(const client::UnreadChunks& unread) {
   return {{"server_id", std::to_string(unread.server.value)},
           {"server_name", unread.server_name},
           {"address", unread.address},
@@ -214,12 +214,12 @@ Json to_json(const client::UnreadChunks& unread) {
           {"why", unread.why.to_string()}};
 }
 
-Json to_json(const DeepCheckReport& report, double seconds) {
+Json json_of(const DeepCheckReport& report, double seconds) {
   Json damaged = Json::array(), unread = Json::array();
   for (const DamagedChunk& chunk : report.damaged)
-    damaged.push_back(to_json(chunk));
+    damaged.push_back(json_of(chunk));
   for (const client::UnreadChunks& chunks : report.unread)
-    unread.push_back(to_json(chunks));
+    unread.push_back(json_of(chunks));
   return {{"chunks_read", report.chunks_read},
           {"bytes_read", report.bytes_read},
           {"seconds", seconds},
@@ -340,7 +340,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
   if (session.json) {
     Json hanging = Json::array();
     for (const auto& [id, server] : totals.hanging)
-      hanging.push_back(to_json(server));
+      hanging.push_back(json_of(server));
     Json document{{"path", arguments.path},
                   {"metadata_in_doubt", doubt},
                   {"files", totals.files},
@@ -356,7 +356,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
                   {"servers_not_reported", names_json(totals.unreported())},
                   {"damaged_snapshots", std::move(found.snapshots)},
                   {"problems", std::move(found.problems)}};
-    if (deep) document["deep"] = to_json(deep->report, deep->seconds);
+    if (deep) document["deep"] = json_of(deep->report, deep->seconds);
     print_json(document);
   } else if (!arguments.list_missing) {
     print_hanging(totals);

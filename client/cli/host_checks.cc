@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "client/cli/daemon_pages.h"
 #include "client/cli/local_daemon.h"
 #include "client/lib/blocking_client.h"
 #include "common/base/human_bytes.h"
@@ -33,10 +34,6 @@ constexpr uint64_t kLeastMemory = uint64_t{1} << 30;
 constexpr rlim_t kWantedDescriptors = 65'536;
 constexpr std::pair<int, int> kOldestKernel{5, 15};
 constexpr double kLeastFree = 0.05;
-constexpr Duration kAnswerLimit = std::chrono::seconds(3);
-/// Rights to chunks carry times, and certificates do.
-constexpr double kMostClockDifference = 2;
-constexpr Duration kRenewBefore = std::chrono::hours(24 * 30);
 
 /// Collects what is said of one thing.
 class About {

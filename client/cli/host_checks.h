@@ -11,6 +11,10 @@
 
 namespace kintsugi::cli {
 
+/// Rights to chunks carry times, and certificates do.
+inline constexpr double kMostClockDifference = 2;  ///< seconds
+inline constexpr Duration kRenewBefore = std::chrono::hours(24 * 30);
+
 enum class Verdict { kGood, kWarning, kProblem };
 
 struct Finding {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "client/cli/json.h"
+#include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "common/runtime/network.h"
 
@@ -11,11 +11,6 @@ namespace {
 
 constexpr uint16_t kMetaserverPort = 9600, kChunkserverPort = 9602, kRepairManagerPort = 9604,
                    kMonitorPort = 9700;
-
-// Basic strings of TOML escape as JSON does.
-std::string toml_string(const std::string& text) {
-  return Json(text).compact();
-}
 
 std::string in_directory(std::string_view name) {
   return fmt::format("{}/{}", kHostDirectory, name);

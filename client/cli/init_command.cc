@@ -23,7 +23,7 @@ constexpr auto kHostLasts = 397 * kDay;
 /// The clocks of hosts differ.
 constexpr auto kValidBefore = std::chrono::hours(1);
 
-struct Arguments {
+struct InitArguments {
   std::string hosts, out;
   bool add = false, renew = false;
   std::string revoke;  ///< a host; empty: none is revoked
@@ -187,7 +187,7 @@ std::vector<const HostDescription*> chosen(const HostsFile& hosts, const KeyDire
   return all;
 }
 
-Status write_hosts(const HostsFile& hosts, KeyDirectory& keys, const Arguments& arguments,
+Status write_hosts(const HostsFile& hosts, KeyDirectory& keys, const InitArguments& arguments,
                    std::vector<const HostDescription*>& made) {
   KINTSUGI_TRY(arguments.makes_cluster() ? keys.make(hosts.cluster) : keys.open());
   made = chosen(hosts, keys, arguments.renew);
@@ -196,7 +196,7 @@ Status write_hosts(const HostsFile& hosts, KeyDirectory& keys, const Arguments& 
   return {};
 }
 
-Status revoke(Session& session, KeyDirectory& keys, const Arguments& arguments) {
+Status revoke(Session& session, KeyDirectory& keys, const InitArguments& arguments) {
   KINTSUGI_TRY(keys.open());
   KINTSUGI_TRY(keys.revoke(arguments.revoke));
   if (session.json)
@@ -209,7 +209,7 @@ Status revoke(Session& session, KeyDirectory& keys, const Arguments& arguments) 
   return {};
 }
 
-void report(const Session& session, const Arguments& arguments, const HostsFile& hosts,
+void report(const Session& session, const InitArguments& arguments, const HostsFile& hosts,
             const std::vector<const HostDescription*>& made) {
   if (session.json) {
     Json names = Json::array();
@@ -240,7 +240,7 @@ void report(const Session& session, const Arguments& arguments, const HostsFile&
                servers_for(hosts.policy), stores == 1 ? "is" : "are", stores);
 }
 
-Status init(Session& session, const Arguments& arguments) {
+Status init(Session& session, const InitArguments& arguments) {
   KINTSUGI_ASSIGN(HostsFile hosts, HostsFile::read(arguments.hosts));
   if (hosts.policy.empty()) {
     KINTSUGI_ASSIGN(hosts.policy, fitting_policy(hosts.count(HostRole::kChunkserver)));
@@ -267,7 +267,7 @@ Status init(Session& session, const Arguments& arguments) {
 }  // namespace
 
 Command init_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<InitArguments>();
   return {
       .name = "init",
       .help = "Make keys and settings for the hosts of a cluster",

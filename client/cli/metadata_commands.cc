@@ -70,7 +70,7 @@ Status accept_metadata(Session&, BlockingClient& client) {
   return {};
 }
 
-Json to_json(const proto::QuarantinedChunk& chunk) {
+Json json_of(const proto::QuarantinedChunk& chunk) {
   return {{"server_id", std::to_string(chunk.server_id())},
           {"server_number", chunk.server().number()},
           {"server_name", chunk.server().name()},
@@ -90,7 +90,7 @@ Status list_quarantine(Session& session, BlockingClient& client) {
     for (const proto::QuarantinedChunk& chunk : page.chunks()) {
       ++count;
       if (session.json) {
-        chunks.push_back(to_json(chunk));
+        chunks.push_back(json_of(chunk));
       } else {
         fmt::print("{}:{:<3} on server {:<20}  deleted in {:<10} {}\n", chunk.stripe_id(), chunk.index(),
                    chunk.server().name(), time_left(chunk.seconds_left()),
@@ -125,11 +125,11 @@ struct KeepArguments {
   uint64_t stripe_id = 0;
 };
 
-Status keep(Session& session, BlockingClient& client, const KeepArguments& arguments) {
+Status keep_quarantine(Session& session, BlockingClient& client, const KeepArguments& arguments) {
   return change_quarantine(session, client, Change::RENEW, arguments.stripe_id);
 }
 
-Status empty(Session& session, BlockingClient& client, const KeepArguments& arguments) {
+Status empty_quarantine(Session& session, BlockingClient& client, const KeepArguments& arguments) {
   return change_quarantine(session, client, Change::EMPTY, arguments.stripe_id);
 }
 
@@ -157,12 +157,12 @@ std::vector<Command> metadata_commands() {
                          .help = "Begin their retention anew",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(a, keep)},
+                         .run = connected(a, keep_quarantine)},
                         {.name = "empty",
                          .help = "Delete them now",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(a, empty)}}}};
+                         .run = connected(a, empty_quarantine)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -13,15 +13,15 @@ namespace {
 
 using client::BlockingClient;
 
-struct Arguments {
+struct NamespaceArguments {
   std::vector<std::string> paths;
   std::string path = "/", to = "/";
   bool long_format = false, recursive = false, parents = false, replace = false;
 };
 
 /// Connects and does `action`, once all paths in the arguments have been found to be absolute.
-Run on_paths(std::shared_ptr<Arguments> arguments,
-             Status (*action)(Session&, BlockingClient&, const Arguments&)) {
+Run on_paths(std::shared_ptr<NamespaceArguments> arguments,
+             Status (*action)(Session&, BlockingClient&, const NamespaceArguments&)) {
   return [arguments, act = connected(arguments, action)](Session& session) -> Status {
     KINTSUGI_TRY(check_remote(arguments->path));
     KINTSUGI_TRY(check_remote(arguments->to));
@@ -33,7 +33,7 @@ Run on_paths(std::shared_ptr<Arguments> arguments,
 
 /// Does `one` with each path. A failure is complained about, and the others follow.
 template <class One>
-Status for_each_path(Session& session, const Arguments& arguments, One one) {
+Status for_each_path(Session& session, const NamespaceArguments& arguments, One one) {
   for (const std::string& path : arguments.paths) {
     const Status status = one(path);
     if (!status.ok()) session.complain(status);
@@ -69,7 +69,7 @@ Json entry_json(const std::string& name, const proto::Attributes& attributes) {
   return json;
 }
 
-Status list_path(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status list_path(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   KINTSUGI_ASSIGN(const proto::Attributes attributes, client.stat(arguments.path));
   Json document{{"path", arguments.path}, {"type", "file"}};
   if (attributes.type() == proto::Attributes::FILE) {
@@ -148,7 +148,7 @@ void print_stripes(const proto::OpenReadResponse& where) {
   }
 }
 
-Status stat_path(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status stat_path(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   KINTSUGI_ASSIGN(const proto::Attributes attributes, client.stat(arguments.path));
   const bool is_file = attributes.type() == proto::Attributes::FILE;
   proto::OpenReadResponse where;
@@ -169,7 +169,7 @@ Result<bool> is_directory(BlockingClient& client, const std::string& path) {
   return attributes.type() == proto::Attributes::DIRECTORY;
 }
 
-Status remove(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status remove(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     if (arguments.recursive) return client.remove(path, true);
     KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
@@ -178,7 +178,7 @@ Status remove(Session& session, BlockingClient& client, const Arguments& argumen
   });
 }
 
-Status remove_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status remove_directories(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
     if (!directory) return {Code::kNotDirectory, path + " is not a directory"};
@@ -186,21 +186,21 @@ Status remove_directories(Session& session, BlockingClient& client, const Argume
   });
 }
 
-Status make_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status make_directories(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     KINTSUGI_TRY(check_new_name(path));
     return client.make_directory(path, arguments.parents);
   });
 }
 
-Status move(Session&, BlockingClient& client, const Arguments& arguments) {
+Status move(Session&, BlockingClient& client, const NamespaceArguments& arguments) {
   std::string to = trimmed(arguments.to);
   const auto there = client.stat(to);
   if (there && there->type() == proto::Attributes::DIRECTORY) to = join(to, base_name(arguments.path));
   return client.rename(trimmed(arguments.path), to, arguments.replace);
 }
 
-Status disk_usage(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status disk_usage(Session& session, BlockingClient& client, const NamespaceArguments& arguments) {
   KINTSUGI_ASSIGN(const proto::DiskUsageResponse usage,
                   client.run(client.async().disk_usage(arguments.path)));
   if (session.json) {
@@ -244,7 +244,7 @@ Status disk_free(Session& session, BlockingClient& client) {
 }  // namespace
 
 std::vector<Command> namespace_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<NamespaceArguments>();
   const char* const file_or_directory = "File or directory in the cluster";
   return with_trace({
       {.name = "ls",

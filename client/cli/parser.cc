@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "client/cli/describe.h"
+#include "client/cli/overloaded.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "common/config/usage_error.h"
@@ -41,15 +42,6 @@ constexpr const char* kFooter =
     "Every command but cat takes --json (docs/reference/json.md).";
 
 // ---- from texts to values
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-
-Status wrong(std::string message) {
-  return {Code::kInvalidArgument, std::move(message)};
-}
 
 template <class T>
 Status read_number(const Option& option, const std::string& text, T& number) {

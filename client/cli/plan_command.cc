@@ -12,11 +12,10 @@ namespace kintsugi::cli {
 namespace {
 
 using what_if::ClusterShape;
-using what_if::Limit;
 using what_if::Plan;
 using what_if::RepairTime;
 
-struct Arguments {
+struct PlanArguments {
   uint32_t servers = 0, racks = 0;
   std::string disks, policy = "rs-6-3-1024k", link = "10g";
   uint64_t chunk_bytes = 64 << 20;
@@ -25,10 +24,6 @@ struct Arguments {
   ClusterShape shape;
   Plan plan;
 };
-
-Status wrong(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
 
 Status parse_disks(const std::string& text, ClusterShape& shape) {
   const auto [number, rest] = split_number(text);
@@ -40,7 +35,7 @@ Status parse_disks(const std::string& text, ClusterShape& shape) {
   return wrong(fmt::format("--disks: {} is not a number of disks and the size of one, as in 8x18T", text));
 }
 
-Status make_plan(Arguments& a) {
+Status make_plan(PlanArguments& a) {
   ClusterShape& shape = a.shape;
   shape.servers = a.servers;
   shape.racks = a.racks;
@@ -81,7 +76,7 @@ void print_survival(const ClusterShape& shape, const Plan& plan) {
                *plan.racks_survived == 0 ? "none" : fmt::format("any {}", *plan.racks_survived), shape.racks);
 }
 
-void print_assumptions(const Arguments& a) {
+void print_assumptions(const PlanArguments& a) {
   const ClusterShape& shape = a.shape;
   fmt::print("Assumed\n");
   fmt::print(
@@ -103,7 +98,7 @@ void print_assumptions(const Arguments& a) {
       "read\n");
 }
 
-void print_text(const Arguments& a) {
+void print_text(const PlanArguments& a) {
   const ClusterShape& shape = a.shape;
   const Plan& plan = a.plan;
   fmt::print("{} servers of {} disks, {}\n", shape.servers, shape.disks, shape.policy.name());
@@ -142,7 +137,7 @@ Json assumptions_json(const ClusterShape& shape) {
           {"replacement_seconds", shape.replacement_seconds}};
 }
 
-void print_document(const Arguments& a) {
+void print_document(const PlanArguments& a) {
   const Plan& plan = a.plan;
   Json survived = Json::array();
   for (const double share : plan.survived_share)
@@ -170,7 +165,7 @@ void print_document(const Arguments& a) {
 }  // namespace
 
 std::vector<Command> plan_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<PlanArguments>();
   return {
       {.name = "plan",
        .help = "What a cluster would hold, survive, and take to repair; asks no server",

@@ -14,7 +14,7 @@ namespace {
 
 using client::BlockingClient;
 
-struct Arguments {
+struct PolicyArguments {
   std::string path, policy;
 };
 
@@ -36,7 +36,7 @@ uint32_t servers_for(const std::string& policy) {
   return parsed ? parsed->chunks() : 0;
 }
 
-Status list(Session& session, BlockingClient& client) {
+Status list_policies(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListPoliciesResponse answer, client.run(client.async().list_policies()));
   KINTSUGI_ASSIGN(const uint32_t there, count_servers(client));
   Json names = Json::array(), servers = Json::array();
@@ -58,7 +58,7 @@ Status list(Session& session, BlockingClient& client) {
   return {};
 }
 
-Status get(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status get_policy(Session& session, BlockingClient& client, const PolicyArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   KINTSUGI_ASSIGN(const proto::GetPolicyResponse answer,
                   client.run(client.async().get_policy(arguments.path)));
@@ -74,7 +74,7 @@ Status get(Session& session, BlockingClient& client, const Arguments& arguments)
 }
 
 /// Sets it though there may be too few servers now, since more may come; but says so.
-Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status set_policy(Session& session, BlockingClient& client, const PolicyArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   KINTSUGI_TRY(client.run(client.async().set_policy(arguments.path, arguments.policy)));
   KINTSUGI_ASSIGN(const uint32_t there, count_servers(client));
@@ -93,24 +93,24 @@ Status set(Session& session, BlockingClient& client, const Arguments& arguments)
 }  // namespace
 
 std::vector<Command> policy_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<PolicyArguments>();
   return {{.name = "policy",
            .help = "How new files are spread and protected",
            .commands = {{.name = "list",
                          .help = "List the policies of this cluster",
                          .prints_json = true,
-                         .run = connected(list)},
+                         .run = connected(list_policies)},
                         {.name = "get",
                          .help = "Show the policy that new files at a path get",
                          .options = {{"PATH", &a->path, "File or directory in the cluster", kRequired}},
                          .prints_json = true,
-                         .run = connected(a, get)},
+                         .run = connected(a, get_policy)},
                         {.name = "set",
                          .help = "Set the policy for new files below a directory",
                          .options = {{"PATH", &a->path, "Directory in the cluster", kRequired},
                                      {"POLICY", &a->policy, "For example rs-6-3-1024k", kRequired}},
                          .prints_json = true,
-                         .run = connected(a, set)}}}};
+                         .run = connected(a, set_policy)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/cli/json.h"
 #include "common/base/utf8.h"
 
 namespace kintsugi::cli {
@@ -55,6 +56,18 @@ std::string shown_name(std::string_view name) {
 
 std::string shown_message(std::string_view message) {
   return escape(message, "\\");
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text)
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string toml_string(const std::string& text) {
+  // Basic strings of TOML escape as JSON does.
+  return Json(text).compact();
 }
 
 }  // namespace kintsugi::cli

@@ -14,4 +14,10 @@ std::string shown_name(std::string_view name);
 /// A message that may quote names: what is not printable is shown as in shown_name(), and a backslash is doubled.
 std::string shown_message(std::string_view message);
 
+/// `text` as one word of a command for sh.
+std::string shell_quoted(std::string_view text);
+
+/// `text` as a string of TOML.
+std::string toml_string(const std::string& text);
+
 }  // namespace kintsugi::cli

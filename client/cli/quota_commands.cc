@@ -15,12 +15,12 @@ using client::BlockingClient;
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-struct Arguments {
+struct QuotaArguments {
   std::string path;
   uint64_t bytes = kNoLimit, files = kNoLimit;
 };
 
-Json to_json(const proto::Quota& quota) {
+Json json_of(const proto::Quota& quota) {
   Json json{{"path", quota.path()},
             {"bytes", quota.bytes()},
             {"files", quota.files()},
@@ -37,7 +37,7 @@ void print(const proto::Quota& quota) {
              quota.files(), files, quota.counting() ? "  (still counting)" : "");
 }
 
-Status set(Session&, BlockingClient& client, const Arguments& arguments) {
+Status set_quota(Session&, BlockingClient& client, const QuotaArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   std::optional<uint64_t> bytes, files;
   if (arguments.bytes != kNoLimit) bytes = arguments.bytes;
@@ -45,18 +45,18 @@ Status set(Session&, BlockingClient& client, const Arguments& arguments) {
   return client.run(client.async().set_quota(arguments.path, bytes, files));
 }
 
-Status remove(Session&, BlockingClient& client, const Arguments& arguments) {
+Status remove_quota(Session&, BlockingClient& client, const QuotaArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   return client.run(client.async().set_quota(arguments.path, std::nullopt, std::nullopt));
 }
 
-Status show(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status show_quota(Session& session, BlockingClient& client, const QuotaArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   KINTSUGI_ASSIGN(const proto::GetQuotasResponse answer,
                   client.run(client.async().quotas_at(arguments.path)));
   Json quotas = Json::array();
   for (const proto::Quota& quota : answer.quotas()) {
-    quotas.push_back(to_json(quota));
+    quotas.push_back(json_of(quota));
     if (!session.json) print(quota);
   }
   if (session.json) {
@@ -67,14 +67,14 @@ Status show(Session& session, BlockingClient& client, const Arguments& arguments
   return {};
 }
 
-Status list(Session& session, BlockingClient& client) {
+Status list_quotas(Session& session, BlockingClient& client) {
   Json quotas = Json::array();
   uint64_t after = 0;
   while (true) {
     KINTSUGI_ASSIGN(const proto::ListQuotasResponse page, client.run(client.async().list_quotas(after)));
     for (const proto::Quota& quota : page.quotas()) {
       after = quota.directory();
-      quotas.push_back(to_json(quota));
+      quotas.push_back(json_of(quota));
       if (!session.json) print(quota);
     }
     if (!page.more() || page.quotas().empty()) break;
@@ -86,7 +86,7 @@ Status list(Session& session, BlockingClient& client) {
 }  // namespace
 
 std::vector<Command> quota_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<QuotaArguments>();
   const Option directory{"PATH", &a->path, "Directory in the cluster", kRequired};
   return {
       {.name = "quota",
@@ -102,20 +102,20 @@ std::vector<Command> quota_commands() {
                                       ? Status{Code::kInvalidArgument, "give --bytes, --files or both"}
                                       : Status{};
                          },
-                     .run = connected(a, set)},
+                     .run = connected(a, set_quota)},
                     {.name = "show",
                      .help = "Show the quotas that limit what is at a path, the nearest first",
                      .options = {{"PATH", &a->path, "File or directory in the cluster", kRequired}},
                      .prints_json = true,
-                     .run = connected(a, show)},
+                     .run = connected(a, show_quota)},
                     {.name = "list",
                      .help = "Show all quotas and what is used of them",
                      .prints_json = true,
-                     .run = connected(list)},
+                     .run = connected(list_quotas)},
                     {.name = "remove",
                      .help = "Remove the limits of a directory",
                      .options = {directory},
-                     .run = connected(a, remove)}}}};
+                     .run = connected(a, remove_quota)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -40,7 +40,7 @@ void print_record(const proto::RepairRecord& record, const ServerNames& names) {
              record.detail().empty() ? "" : ": " + record.detail());
 }
 
-Status status(Session& session, BlockingClient& client) {
+Status repair_status(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::RepairStatusResponse answer, client.run(client.async().repair_status()));
   const ServerNames names(answer.names());
   if (session.json) {
@@ -67,7 +67,7 @@ Status status(Session& session, BlockingClient& client) {
   return {};
 }
 
-Status history(Session& session, BlockingClient& client, const uint32_t& limit) {
+Status repair_history(Session& session, BlockingClient& client, const uint32_t& limit) {
   KINTSUGI_ASSIGN(const proto::RepairHistoryResponse answer,
                   client.run(client.async().repair_history(limit)));
   const ServerNames names(answer.names());
@@ -128,7 +128,7 @@ proto::RunRepairRequest make_request(const RunArguments& arguments, uint64_t des
   return request;
 }
 
-Status run(Session& session, BlockingClient& client, const RunArguments& arguments) {
+Status run_repair(Session& session, BlockingClient& client, const RunArguments& arguments) {
   uint64_t destination = 0;
   if (!arguments.destination.empty()) {
     KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
@@ -160,12 +160,12 @@ std::vector<Command> repair_commands() {
        .commands = {{.name = "status",
                      .help = "Show what is being repaired and what waits",
                      .prints_json = true,
-                     .run = connected(status)},
+                     .run = connected(repair_status)},
                     {.name = "history",
                      .help = "Show past repairs, newest first",
                      .options = {{"--limit", limit.get(), "How many; default: 100"}},
                      .prints_json = true,
-                     .run = connected(limit, history)},
+                     .run = connected(limit, repair_history)},
                     {.name = "run",
                      .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
                      .options = {{"--chunk", &a->chunks,
@@ -182,7 +182,7 @@ std::vector<Command> repair_commands() {
                                  {"--dst", &a->destination, "Server that gets the (first) chunk"}},
                      .prints_json = true,
                      .check = [a] { return check_chunks(a->chunks); },
-                     .run = connected(a, run)},
+                     .run = connected(a, run_repair)},
                     what_if_command()}}};
 }
 

@@ -52,7 +52,7 @@ void print_disks(const proto::ServerState& server) {
   }
 }
 
-Status list(Session& session, BlockingClient& client) {
+Status list_servers(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
   KINTSUGI_ASSIGN(const proto::DiskFreeResponse free, client.run(client.async().disk_free()));
   if (session.json) {
@@ -110,15 +110,15 @@ Status set_draining(Session& session, BlockingClient& client, const std::string&
   return {};
 }
 
-Status drain(Session& session, BlockingClient& client, const std::string& server) {
+Status drain_server(Session& session, BlockingClient& client, const std::string& server) {
   return set_draining(session, client, server, true);
 }
 
-Status undrain(Session& session, BlockingClient& client, const std::string& server) {
+Status undrain_server(Session& session, BlockingClient& client, const std::string& server) {
   return set_draining(session, client, server, false);
 }
 
-Status remove(Session& session, BlockingClient& client, const std::string& text) {
+Status remove_server(Session& session, BlockingClient& client, const std::string& text) {
   KINTSUGI_ASSIGN(const proto::ServerState server, find(client, text));
   KINTSUGI_TRY(client.run(client.async().remove_server(server.server_id())));
   if (session.json) {
@@ -142,22 +142,22 @@ std::vector<Command> server_commands() {
            .commands = {{.name = "list",
                          .help = "Show all servers: state, space, link, repairs",
                          .prints_json = true,
-                         .run = connected(list)},
+                         .run = connected(list_servers)},
                         {.name = "drain",
                          .help = "Move all chunks of a server elsewhere; it gets nothing new",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(server, drain)},
+                         .run = connected(server, drain_server)},
                         {.name = "undrain",
                          .help = "Let a server take new chunks again",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(server, undrain)},
+                         .run = connected(server, undrain_server)},
                         {.name = "remove",
                          .help = "Forget a server that is drained, or dead with all its chunks rebuilt",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(server, remove)}}}};
+                         .run = connected(server, remove_server)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -14,7 +14,7 @@ namespace {
 
 using client::BlockingClient;
 
-struct Arguments {
+struct SnapshotArguments {
   std::string path, name;
 };
 
@@ -28,7 +28,7 @@ std::string name_of_now() {
   return text;
 }
 
-Status create(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status create_snapshot(Session& session, BlockingClient& client, const SnapshotArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   const std::string name = arguments.name.empty() ? name_of_now() : arguments.name;
   KINTSUGI_TRY(client.run(client.async().create_snapshot(arguments.path, name)));
@@ -41,7 +41,7 @@ Status create(Session& session, BlockingClient& client, const Arguments& argumen
   return {};
 }
 
-Status list(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status list_snapshots(Session& session, BlockingClient& client, const SnapshotArguments& arguments) {
   if (!arguments.path.empty()) KINTSUGI_TRY(check_remote(arguments.path));
   KINTSUGI_ASSIGN(const proto::ListSnapshotsResponse answer,
                   client.run(client.async().list_snapshots(arguments.path)));
@@ -62,7 +62,7 @@ Status list(Session& session, BlockingClient& client, const Arguments& arguments
   return {};
 }
 
-Status remove(Session&, BlockingClient& client, const Arguments& arguments) {
+Status remove_snapshot(Session&, BlockingClient& client, const SnapshotArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   return client.run(client.async().delete_snapshot(arguments.path, arguments.name));
 }
@@ -70,7 +70,7 @@ Status remove(Session&, BlockingClient& client, const Arguments& arguments) {
 }  // namespace
 
 std::vector<Command> snapshot_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<SnapshotArguments>();
   const Option directory{"PATH", &a->path, "Directory in the cluster", kRequired};
   return {
       {.name = "snapshot",
@@ -79,16 +79,16 @@ std::vector<Command> snapshot_commands() {
                      .help = "Keep what is below a directory as it is now; prints where it can be read",
                      .options = {directory, {"NAME", &a->name, "Name of the snapshot; default: the time"}},
                      .prints_json = true,
-                     .run = connected(a, create)},
+                     .run = connected(a, create_snapshot)},
                     {.name = "list",
                      .help = "Show snapshots, and the space that each keeps from being freed",
                      .options = {{"PATH", &a->path, "Only those of this directory; default: all"}},
                      .prints_json = true,
-                     .run = connected(a, list)},
+                     .run = connected(a, list_snapshots)},
                     {.name = "delete",
                      .help = "Delete a snapshot; what only it kept is freed",
                      .options = {directory, {"NAME", &a->name, "Name of the snapshot", kRequired}},
-                     .run = connected(a, remove)}}}};
+                     .run = connected(a, remove_snapshot)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -20,7 +20,7 @@ using proto::TokenClaims;
 constexpr uint32_t kNobody = 65534;
 constexpr std::string_view kNever = "never";
 
-struct Arguments {
+struct TokenArguments {
   std::string name, path, out;
   std::string expires = "90d";
   std::string squash;
@@ -56,7 +56,7 @@ Status read_squash(const std::string& text, TokenClaims& claims) {
   return {};
 }
 
-Json to_json(const TokenClaims& claims) {
+Json json_of(const TokenClaims& claims) {
   Json json{{"name", claims.name()},
             {"id", fmt::format("{:016x}", claims.id())},
             {"role", role_name(claims.role())},
@@ -69,7 +69,7 @@ Json to_json(const TokenClaims& claims) {
   return json;
 }
 
-Status create(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status create_token(Session& session, BlockingClient& client, const TokenArguments& arguments) {
   proto::CreateTokenRequest request;
   TokenClaims& claims = *request.mutable_claims();
   claims.set_name(arguments.name);
@@ -93,7 +93,7 @@ Status create(Session& session, BlockingClient& client, const Arguments& argumen
     }
   }
   if (session.json) {
-    Json json = to_json(made.claims());
+    Json json = json_of(made.claims());
     if (arguments.out.empty()) json.append({{"token", made.token()}});
     print_json(json);
   } else if (arguments.out.empty()) {
@@ -123,7 +123,7 @@ void print_line(const proto::StoredToken& token) {
              claims.path().empty() ? "/" : shown_name(claims.path()));
 }
 
-Status list(Session& session, BlockingClient& client) {
+Status list_tokens(Session& session, BlockingClient& client) {
   Json tokens = Json::array();
   uint64_t after = 0;
   if (!session.json)
@@ -133,7 +133,7 @@ Status list(Session& session, BlockingClient& client) {
     KINTSUGI_ASSIGN(const proto::ListTokensResponse page, client.run(client.async().list_tokens(after)));
     for (const proto::StoredToken& token : page.tokens()) {
       after = token.claims().id();
-      Json json = to_json(token.claims());
+      Json json = json_of(token.claims());
       json.append({{"state", state_of(token)}, {"revoked_ns", token.revoked_ns()}});
       if (session.json)
         tokens.push_back(std::move(json));
@@ -146,11 +146,11 @@ Status list(Session& session, BlockingClient& client) {
   return {};
 }
 
-Status revoke(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status revoke_token(Session& session, BlockingClient& client, const TokenArguments& arguments) {
   KINTSUGI_ASSIGN(const proto::RevokeTokenResponse answer,
                   client.run(client.async().revoke_token(arguments.name)));
   if (session.json)
-    print_json(to_json(answer.claims()));
+    print_json(json_of(answer.claims()));
   else
     fmt::print(
         "The metaserver refuses the token {} from now on, and the other daemons within a few seconds.\n",
@@ -161,7 +161,7 @@ Status revoke(Session& session, BlockingClient& client, const Arguments& argumen
 }  // namespace
 
 std::vector<Command> token_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<TokenArguments>();
   const Option name{"NAME", &a->name, "What people call it", kRequired};
   const std::vector<TokenClaims::Role> roles{TokenClaims::ADMIN, TokenClaims::WRITE, TokenClaims::READ};
   return {{.name = "token",
@@ -181,16 +181,16 @@ std::vector<Command> token_commands() {
                              kOptional, 0, std::numeric_limits<uint64_t>::max(), 1, "--squash"},
                             {"--out", &a->out, "Write it to a new file that only its owner can read"}},
                 .prints_json = true,
-                .run = connected(a, create)},
+                .run = connected(a, create_token)},
                {.name = "list",
                 .help = "Show all tokens, without what proves them",
                 .prints_json = true,
-                .run = connected(list)},
+                .run = connected(list_tokens)},
                {.name = "revoke",
                 .help = "Have all daemons refuse a token",
                 .options = {name},
                 .prints_json = true,
-                .run = connected(a, revoke)}}}};
+                .run = connected(a, revoke_token)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -28,7 +28,7 @@ using proto::TraceResponse;
 /// A daemon is asked so often whether its recording has ended.
 constexpr auto kAskInterval = std::chrono::milliseconds(50);
 
-struct Arguments {
+struct TraceArguments {
   std::string where, start = "all", lasts = "10s", out, file, binary;
   std::vector<std::string> files, normal;
   size_t format = 0;
@@ -71,7 +71,7 @@ void show(Session& session, const TraceResponse& answer, const std::vector<Follo
 
 /// Has the daemon give its code back now rather than at the deadline. The client of a session that was interrupted is
 /// of no more use, so another one asks.
-Status give_back(const Arguments& arguments) {
+Status give_back(const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const auto client, Session::connect_to(std::getenv(kMetaVariable),
                                                          CredentialFiles::of_environment(), kGiveBackLimit));
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(*client, arguments.where));
@@ -84,7 +84,7 @@ Status give_back(const Arguments& arguments) {
   return detached ? Status{} : detached.error();
 }
 
-Status attach(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status attach_trace(Session& session, BlockingClient& client, const TraceArguments& arguments) {
   const auto lasts = config::parse_duration(arguments.lasts);
   if (!lasts) return lasts.error().with_context("--for");
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(client, arguments.where));
@@ -124,21 +124,21 @@ Status attach(Session& session, BlockingClient& client, const Arguments& argumen
   return {};
 }
 
-Status status(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status trace_status(Session& session, BlockingClient& client, const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(client, arguments.where));
   KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(TraceRequest::STATUS));
   show(session, answer);
   return {};
 }
 
-Status detach(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status detach_trace(Session& session, BlockingClient& client, const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(client, arguments.where));
   KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(TraceRequest::DETACH));
   show(session, answer);
   return {};
 }
 
-Status show_file(Session& session, const Arguments& arguments) {
+Status show_file(Session& session, const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const tracing::NamedTrace named,
                   tracing::read_named_trace(arguments.file, arguments.binary));
   if (session.json) {
@@ -164,7 +164,7 @@ Result<tracing::Separated> separated(const std::vector<std::string>& files, cons
   return separation.finish();
 }
 
-Status explain(Session& session, const Arguments& arguments) {
+Status explain(Session& session, const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const tracing::Separated odd, separated(arguments.files, arguments.binary));
   std::optional<tracing::Separated> normal;
   if (!arguments.normal.empty()) {
@@ -181,7 +181,7 @@ Status explain(Session& session, const Arguments& arguments) {
   return {};
 }
 
-Status export_traces(const Arguments& arguments) {
+Status export_traces(const TraceArguments& arguments) {
   KINTSUGI_ASSIGN(const tracing::Separated all, separated(arguments.files, arguments.binary));
   std::ofstream file;
   if (!arguments.out.empty()) {
@@ -200,7 +200,7 @@ Status export_traces(const Arguments& arguments) {
 }  // namespace
 
 std::vector<Command> trace_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<TraceArguments>();
   const Option binary{
       "--binary", &a->binary,
       "The binary that was traced, or the directory that it is in; default: where the trace says"};
@@ -228,17 +228,17 @@ std::vector<Command> trace_commands() {
                              "the recording"},
                             {"--memory", Bytes{&a->bytes}, "Memory for records, 1m to 1g; default: 64m"}},
                 .prints_json = true,
-                .run = connected(a, attach)},
+                .run = connected(a, attach_trace)},
                {.name = "status",
                 .help = "Say whether a daemon is being traced",
                 .options = {where},
                 .prints_json = true,
-                .run = connected(a, status)},
+                .run = connected(a, trace_status)},
                {.name = "detach",
                 .help = "End the recording of a daemon",
                 .options = {where},
                 .prints_json = true,
-                .run = connected(a, detach)},
+                .run = connected(a, detach_trace)},
                {.name = "show",
                 .help = "Print the records of a trace",
                 .options = {{"FILE", &a->file, "The trace", kRequired}, binary},

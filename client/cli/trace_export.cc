@@ -12,7 +12,6 @@ namespace {
 
 using flow::Event;
 using flow::EventId;
-using flow::Kind;
 
 constexpr double kNanosecondsOfAMicrosecond = 1000;
 
@@ -69,11 +68,11 @@ class Chrome {
     };
     for (const EventId id : lane.events) {
       const Event& event = trace_.event(id);
-      if (event.kind == Kind::kEntry) {
+      if (event.kind == flow::Kind::kEntry) {
         elements_.add(R"({{"ph":"B","pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{}}}}})",
                       lane.process, lane.number, at_us(event.time_ns), names_[event.function], flows_.of[id]);
         open.push_back(event.function);
-      } else if (event.kind == Kind::kExit || event.kind == Kind::kUnwound) {
+      } else if (event.kind == flow::Kind::kExit || event.kind == flow::Kind::kUnwound) {
         // One that was entered before it was traced has no beginning.
         if (std::ranges::find(open, event.function) == open.end()) continue;
         while (open.back() != event.function)

@@ -8,15 +8,12 @@
 namespace kintsugi::cli {
 namespace {
 
-using tracing::Kind;
 using tracing::Record;
 
-constexpr double kNanosecondsOfAMicrosecond = 1000;
-
 std::string_view word_of(const Record& record) {
-  if (record.kind == Kind::kEntry) return "enter";
-  if (record.kind == Kind::kStart) return "start";
-  if (record.kind != Kind::kExit) return "other";
+  if (record.kind == tracing::Kind::kEntry) return "enter";
+  if (record.kind == tracing::Kind::kStart) return "start";
+  if (record.kind != tracing::Kind::kExit) return "other";
   if ((record.flags & tracing::kUnwound) != 0) return "unwound";
   return (record.flags & tracing::kTail) != 0 ? "tail" : "leave";
 }
@@ -37,10 +34,10 @@ template <class Tell>
 void for_records(const tracing::ThreadTrace& thread, Tell tell) {
   size_t depth = tracing::stack_at_begin(thread).size();
   for (const Record& record : thread.records) {
-    if (record.kind == Kind::kArgument) continue;
-    if (record.kind == Kind::kExit && depth > 0) --depth;
+    if (record.kind == tracing::Kind::kArgument) continue;
+    if (record.kind == tracing::Kind::kExit && depth > 0) --depth;
     tell(record, depth);
-    if (record.kind == Kind::kEntry) ++depth;
+    if (record.kind == tracing::Kind::kEntry) ++depth;
   }
 }
 
@@ -59,9 +56,8 @@ void print_trace(const tracing::NamedTrace& named) {
   for (const tracing::ThreadTrace& thread : trace.threads) {
     fmt::print("\nthread {} {}\n", thread.tid, shown_name(thread.name));
     for_records(thread, [&](const Record& record, size_t depth) {
-      fmt::print("{:>14.3f} us  {:<7} {:{}}{}\n",
-                 trace.nanoseconds(record.ticks) / kNanosecondsOfAMicrosecond, word_of(record), "", 2 * depth,
-                 names[record.function - 1]);
+      fmt::print("{:>14.3f} us  {:<7} {:{}}{}\n", trace.nanoseconds(record.ticks) / 1000, word_of(record), "",
+                 2 * depth, names[record.function - 1]);
     });
   }
 }

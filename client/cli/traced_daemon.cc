@@ -20,7 +20,7 @@ using proto::TraceRequest;
 using proto::TraceResponse;
 
 /// How often a daemon that is to end its recording is asked whether it has, and how long.
-constexpr auto kAskInterval = std::chrono::milliseconds(20);
+constexpr auto kEndedInterval = std::chrono::milliseconds(20);
 constexpr int kMostAsked = 250, kMostPatience = 25;
 
 bool is_busy(const TraceResponse& answer) {
@@ -40,7 +40,7 @@ Result<TraceResponse> end_recording(const TracedDaemon& daemon, uint64_t owner, 
     if (answer.owner() != owner && (!patient || asked == kMostPatience))
       return Status{Code::kNotFound, "it was not asked, or is being traced by somebody else"};
     if (answer.owner() == owner && !is_busy(answer)) return answer;
-    std::this_thread::sleep_for(kAskInterval);
+    std::this_thread::sleep_for(kEndedInterval);
   }
   return Status{Code::kDeadlineExceeded, "its recording does not end"};
 }

@@ -6,31 +6,31 @@
 namespace kintsugi::cli {
 namespace {
 
-struct Arguments {
+struct TransferArguments {
   std::vector<std::string> paths;  ///< arguments of put and get: the sources, then the destination
   TransferOptions options;
 };
 
-std::vector<std::string> sources_of(const Arguments& arguments) {
+std::vector<std::string> sources_of(const TransferArguments& arguments) {
   return {arguments.paths.begin(), arguments.paths.end() - 1};
 }
 
-Status run_put(Session& session, client::BlockingClient& client, const Arguments& arguments) {
+Status run_put(Session& session, client::BlockingClient& client, const TransferArguments& arguments) {
   return put(session, client, sources_of(arguments), arguments.paths.back(), arguments.options);
 }
 
-Status run_get(Session& session, client::BlockingClient& client, const Arguments& arguments) {
+Status run_get(Session& session, client::BlockingClient& client, const TransferArguments& arguments) {
   return get(session, client, sources_of(arguments), arguments.paths.back(), arguments.options);
 }
 
-Status run_cat(Session& session, client::BlockingClient& client, const Arguments& arguments) {
+Status run_cat(Session& session, client::BlockingClient& client, const TransferArguments& arguments) {
   return cat(session, client, arguments.paths);
 }
 
 }  // namespace
 
 std::vector<Command> transfer_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<TransferArguments>();
   const Option replace{"--replace", &a->options.replace, "Replace files that exist, merge into directories"};
   return with_trace(
       {{.name = "put",

@@ -12,17 +12,17 @@ namespace {
 
 using client::BlockingClient;
 
-struct Arguments {
+struct TrashArguments {
   std::string path, entry, to, retention;
 };
 
-Status set(Session&, BlockingClient& client, const Arguments& arguments) {
+Status set_trash(Session&, BlockingClient& client, const TrashArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   KINTSUGI_ASSIGN(const Duration retention, parse_long_time(arguments.retention));
   return client.run(client.async().set_trash(arguments.path, retention));
 }
 
-Status list(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status list_trash(Session& session, BlockingClient& client, const TrashArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   Json entries = Json::array();
   std::string after, directory;
@@ -51,7 +51,7 @@ Status list(Session& session, BlockingClient& client, const Arguments& arguments
   return {};
 }
 
-Status restore(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status restore_trash(Session& session, BlockingClient& client, const TrashArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   if (!arguments.to.empty()) KINTSUGI_TRY(check_remote(arguments.to));
   KINTSUGI_ASSIGN(const proto::RestoreTrashResponse answer,
@@ -64,7 +64,7 @@ Status restore(Session& session, BlockingClient& client, const Arguments& argume
   return {};
 }
 
-Status empty(Session&, BlockingClient& client, const Arguments& arguments) {
+Status empty_trash(Session&, BlockingClient& client, const TrashArguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   return client.run(client.async().empty_trash(arguments.path, arguments.entry));
 }
@@ -72,7 +72,7 @@ Status empty(Session&, BlockingClient& client, const Arguments& arguments) {
 }  // namespace
 
 std::vector<Command> trash_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<TrashArguments>();
   const Option directory{"PATH", &a->path, "Directory that has the trash, or anything below it", kRequired};
   return {{.name = "trash",
            .help = "What was removed and can be restored for a time",
@@ -87,24 +87,24 @@ std::vector<Command> trash_commands() {
                       const Result<Duration> parsed = parse_long_time(a->retention);
                       return parsed ? Status{} : parsed.error();
                     },
-                .run = connected(a, set)},
+                .run = connected(a, set_trash)},
                {.name = "list",
                 .help = "Show what is in the trash, where it was, and when it will be gone",
                 .options = {directory},
                 .prints_json = true,
-                .run = connected(a, list)},
+                .run = connected(a, list_trash)},
                {.name = "restore",
                 .help = "Move an entry of the trash to where it was; prints the path",
                 .options = {directory,
                             {"ENTRY", &a->entry, "Entry, as `kintsugi trash list` shows it", kRequired},
                             {"--to", &a->to, "Path in the cluster; default: where it was"}},
                 .prints_json = true,
-                .run = connected(a, restore)},
+                .run = connected(a, restore_trash)},
                {.name = "empty",
                 .help = "Remove an entry for good, or everything",
                 .options = {directory,
                             {"ENTRY", &a->entry, "Entry, as `kintsugi trash list` shows it; default: all"}},
-                .run = connected(a, empty)}}}};
+                .run = connected(a, empty_trash)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -18,7 +18,7 @@ using what_if::Cluster;
 using what_if::Forecast;
 using what_if::Loss;
 
-struct Arguments {
+struct WhatIfArguments {
   // These options name the servers that are lost.
   std::string server, servers, rack;
   // How it is repaired and answered.
@@ -46,10 +46,6 @@ struct Question {
   uint64_t missing_chunks = 0;  ///< chunks that the cluster lacks already
 };
 
-Status wrong(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;
   for (size_t at = 0; at <= list.size();) {
@@ -60,18 +56,18 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-std::vector<std::string> named_servers(const Arguments& a) {
+std::vector<std::string> named_servers(const WhatIfArguments& a) {
   return a.server.empty() ? split(a.servers) : std::vector{a.server};
 }
 
-Status check_described(const Arguments& a) {
+Status check_described(const WhatIfArguments& a) {
   if (a.stripes == 0 || !a.stripe_policy) return wrong("--servers-total needs --stripes and --policy");
   const auto cluster = what_if::described(
       {.servers = a.servers_total, .racks = a.racks, .stripes = a.stripes, .policy = *a.stripe_policy});
   return cluster ? Status{} : cluster.error();
 }
 
-Status check(Arguments& a) {
+Status check(WhatIfArguments& a) {
   KINTSUGI_TRY(parse_percent("--budget", a.budget, a.budget_share));
   if (!a.link.empty()) KINTSUGI_TRY(parse_link_rate("--link", a.link, a.link_rate));
   if (!a.rack_link.empty()) KINTSUGI_TRY(parse_link_rate("--rack-link", a.rack_link, a.rack_rate));
@@ -97,7 +93,7 @@ Result<uint32_t> described_server(const Cluster& cluster, const std::string& nam
       fmt::format("there is no server {}: they are server-1 to server-{}", name, cluster.servers.size()));
 }
 
-Result<Question> describe(const Arguments& a) {
+Result<Question> describe(const WhatIfArguments& a) {
   Question question{.described = true};
   what_if::Description description{.servers = a.servers_total,
                                    .racks = a.racks,
@@ -147,7 +143,7 @@ Status add_places(BlockingClient& client, Question& question) {
   return {};
 }
 
-Result<Question> look_at(BlockingClient& client, const Arguments& a) {
+Result<Question> look_at(BlockingClient& client, const WhatIfArguments& a) {
   Question question;
   Cluster& cluster = question.cluster;
   KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
@@ -169,7 +165,7 @@ Result<Question> look_at(BlockingClient& client, const Arguments& a) {
 
 // ---- both
 
-Status finish(const Arguments& a, Question& question) {
+Status finish(const WhatIfArguments& a, Question& question) {
   question.loss.budget = a.budget_share;
   question.cluster.rack_rate = a.rack_rate;
   question.cluster.repair_limit = static_cast<double>(a.rate);
@@ -366,7 +362,7 @@ void print_document(const Question& question, const Forecast& forecast) {
               {"assumptions", assumptions_json(question)}});
 }
 
-Status run(Session& session, const Arguments& a) {
+Status run(Session& session, const WhatIfArguments& a) {
   Question question;
   if (a.described()) {
     KINTSUGI_ASSIGN(question, describe(a));
@@ -387,7 +383,7 @@ Status run(Session& session, const Arguments& a) {
 }  // namespace
 
 Command what_if_command() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<WhatIfArguments>();
   return {.name = "what-if",
           .help = "How long repairs would take if servers died now",
           .options =

@@ -7,7 +7,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kExtentsAStep = 32;
-constexpr size_t kEntriesAStep = 128;
+constexpr size_t kFreedAStep = 128;
 /// Files of more extents in a directory that is reclaimed become orphans themselves: so a step stays within its bound.
 constexpr size_t kExtentsOfAnEntry = 1;
 
@@ -157,7 +157,7 @@ void Reclaim::reclaim_directory(Transaction& transaction, InodeId id, const prot
   if (!name_.empty() && transaction.get(keys::entry(id, name_))) name_.clear();
   // Nothing is made in a directory that was removed, so what was emptied stays empty.
   transaction.scan(keys::entries(id, name_), [&](std::string_view key, std::string_view value) {
-    if (seen++ == kEntriesAStep) {
+    if (seen++ == kFreedAStep) {
       more = true;
       return false;
     }

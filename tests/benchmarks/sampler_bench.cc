@@ -34,8 +34,7 @@ Duration processor_time(clockid_t clock) {
 /// The pages of a daemon with so many metrics and some open regions, on a thread of its own.
 class BenchDaemon {
  public:
-  BenchDaemon(size_t metrics, size_t open)
-      : recorder_(loop_.runtime().clock, 1), http_(loop_.io().get_executor()) {
+  BenchDaemon(size_t metrics, size_t open) : recorder_(loop_.runtime().clock, 1), http_(loop_.runtime()) {
     for (size_t i = 0; i < metrics; ++i)
       metrics_.counter("kintsugi_bench_total", "Count.", {{"number", std::to_string(i)}},
                        [this, i] { return values_ += 1.25 * static_cast<double>(i); });

@@ -100,7 +100,7 @@ TEST(MetaserverLink, AServerThatIsStoppedSaysSoAndEndsTheWritesThatHaveBegun) {
   const TimePoint begun = rig.simulation.now();
   rig.simulation.run(rig.servers[0].server->leave());
   KINTSUGI_EXPECT_OK(written);
-  EXPECT_LT(rig.simulation.now() - begun, ChunkServer::kLeaveLimit);
+  EXPECT_LT(rig.simulation.now() - begun, ChunkServer::kFinishLimit);
   ASSERT_GE(rig.meta.heartbeats.size(), 2u) << "again and again, or it would count as dead";
   for (const auto& heartbeat : rig.meta.heartbeats)
     EXPECT_TRUE(heartbeat.leaving());
@@ -116,7 +116,7 @@ TEST(MetaserverLink, AServerThatIsStoppedDoesNotWaitForAWriteThatDoesNotEnd) {
   rig.simulation.run_for(100ms);
   const TimePoint begun = rig.simulation.now();
   rig.simulation.run(rig.servers[0].server->leave());
-  EXPECT_LE(rig.simulation.now() - begun, ChunkServer::kLeaveLimit + 1s);
+  EXPECT_LE(rig.simulation.now() - begun, ChunkServer::kFinishLimit + 1s);
   rig.stop_server(0);
   rig.simulation.run_for(2min);
   EXPECT_FALSE(written.ok());

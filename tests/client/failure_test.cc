@@ -9,14 +9,14 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr uint64_t kSize = 2'500'000;  // several stripes, with short ends
+constexpr uint64_t kFileBytes = 2'500'000;  // several stripes, with short ends
 
 TEST(DegradedRead, SurvivesTheLossOfAnyTwoServersOfRs32) {
   for (size_t a = 0; a < 8; ++a) {
     for (size_t b = a + 1; b < 8; b += 2) {
       SCOPED_TRACE(fmt::format("servers {} and {}", a, b));
       FakeCluster cluster(a * 8 + b);
-      const auto bytes = random_bytes(kSize, a);
+      const auto bytes = random_bytes(kFileBytes, a);
       ASSERT_EQ(cluster.put("/f", bytes), Status{});
       cluster.kill(a);
       cluster.kill(b);
@@ -30,7 +30,7 @@ TEST(DegradedRead, SurvivesTheLossOfAnyTwoServersOfRs32) {
 
 TEST(DegradedRead, ReadsSmallRangesOfALostChunkFromTheOthers) {
   FakeCluster cluster(1);
-  const auto bytes = random_bytes(kSize, 1);
+  const auto bytes = random_bytes(kFileBytes, 1);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   cluster.kill(cluster.holder("/f", 1));
   for (uint64_t offset = 60'000; offset < 300'000; offset += 7'777) {
@@ -42,7 +42,7 @@ TEST(DegradedRead, ReadsSmallRangesOfALostChunkFromTheOthers) {
 
 TEST(DegradedRead, FailsAndNamesTheChunksWhenTooManyAreLost) {
   FakeCluster cluster(2, 5);
-  const auto bytes = random_bytes(kSize, 2);
+  const auto bytes = random_bytes(kFileBytes, 2);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   for (uint32_t index : {0u, 1u, 2u})
     cluster.kill(cluster.holder("/f", index));
@@ -55,7 +55,7 @@ TEST(DegradedRead, FailsAndNamesTheChunksWhenTooManyAreLost) {
 
 TEST(DegradedRead, NamesAServerThatIsGoneOnceByItsNameAndOnceByItsAddress) {
   FakeCluster cluster(2, 5);
-  ASSERT_EQ(cluster.put("/f", random_bytes(kSize, 2)), Status{});
+  ASSERT_EQ(cluster.put("/f", random_bytes(kFileBytes, 2)), Status{});
   for (auto& [id, stripe] : cluster.meta.stripes)
     for (int i = 0; i < stripe.chunks_size(); ++i)
       stripe.mutable_chunks(i)->set_server_name(fmt::format("chunkserver-{}", stripe.chunks(i).server_id()));
@@ -79,7 +79,7 @@ TEST(DegradedRead, NamesAServerThatIsGoneOnceByItsNameAndOnceByItsAddress) {
 
 TEST(DegradedRead, NeverReturnsACorruptBlockAndReportsIt) {
   FakeCluster cluster(3);
-  const auto bytes = random_bytes(kSize, 3);
+  const auto bytes = random_bytes(kFileBytes, 3);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   const ChunkId victim = cluster.chunk("/f", 1);
   const size_t server = cluster.holder("/f", 1);
@@ -231,7 +231,7 @@ TEST(SmallFile, ThatCannotBeWrittenLeavesNothingAndIsAborted) {
 
 TEST(Hedge, DoesNotWaitForAServerThatHangs) {
   FakeCluster cluster(6);
-  const auto bytes = random_bytes(kSize, 6);
+  const auto bytes = random_bytes(kFileBytes, 6);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   cluster.servers[cluster.holder("/f", 0)]->hangs = true;
   const TimePoint began = cluster.simulation.now();
@@ -241,7 +241,7 @@ TEST(Hedge, DoesNotWaitForAServerThatHangs) {
 
 TEST(Hedge, ReplacesAServerThatLagsFarBehindTheOthers) {
   FakeCluster cluster(7);
-  const auto bytes = random_bytes(kSize, 7);
+  const auto bytes = random_bytes(kFileBytes, 7);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(cluster.get("/f"));  // learns what is normal
@@ -266,7 +266,7 @@ TEST(Hedge, LeavesServersAloneThatAreAllEquallySlow) {
 
 TEST(Write, ReplacesAServerThatCannotBeReachedBeforeTheFirstByte) {
   FakeCluster cluster(9);
-  const auto bytes = random_bytes(kSize, 9);
+  const auto bytes = random_bytes(kFileBytes, 9);
   cluster.kill(2);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   EXPECT_GT(cluster.meta.replacements, 0);
@@ -315,7 +315,7 @@ TEST(Write, PutsTheNextStripeElsewhereThoughItWasAllocatedBeforeTheServerBroke) 
 
 TEST(Write, UsesAServerThatFailedLatelyWhenNoOtherIsLeft) {
   FakeCluster cluster(27, 5);
-  const auto bytes = random_bytes(kSize, 27);
+  const auto bytes = random_bytes(kFileBytes, 27);
   cluster.servers[1]->fail_write_at = 200'000;
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   cluster.servers[1]->fail_write_at = UINT64_MAX;
@@ -414,7 +414,7 @@ TEST(Write, FailsWhenTheSourceShrinksMeanwhile) {
 
 TEST(Metaserver, MayBeAwayForAWhile) {
   FakeCluster cluster(14);
-  const auto bytes = random_bytes(kSize, 14);
+  const auto bytes = random_bytes(kFileBytes, 14);
   ASSERT_EQ(cluster.put("/f", bytes), Status{});
   cluster.simulation.network().isolate("meta");
   const auto heal = [&]() -> asio::awaitable<void> {
@@ -440,7 +440,7 @@ TEST(Metaserver, ThatNeverAnswersIsGivenUpInBoundedTime) {
 TEST(Metaserver, VerdictThatTooFewServersAreLeftIsNotWaitedOut) {
   FakeCluster cluster(16, 4);
   const TimePoint began = cluster.simulation.now();
-  const auto bytes = random_bytes(kSize, 16);
+  const auto bytes = random_bytes(kFileBytes, 16);
   const Status status = cluster.put("/f", bytes);
   EXPECT_EQ(status.code(), Code::kUnavailable);
   EXPECT_EQ(status.message().find("does not answer"), std::string::npos) << status;

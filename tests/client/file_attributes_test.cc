@@ -5,11 +5,11 @@
 namespace kintsugi::client {
 namespace {
 
-constexpr uint64_t kInode = 7;
+constexpr uint64_t kNumber = 7;
 
 proto::Attributes attributes(int64_t changed_ns, uint64_t size) {
   proto::Attributes attributes;
-  attributes.set_inode(kInode);
+  attributes.set_inode(kNumber);
   attributes.set_changed_ns(changed_ns);
   attributes.set_size(size);
   return attributes;
@@ -49,7 +49,7 @@ TEST(FileAttributes, WhatWasChangedHereIsComparedWithWhatWasToldAndNotWithTheClo
 TEST(FileAttributes, OfAnotherInodeAreNotTaken) {
   FileAttributes file(attributes(10, 1));
   proto::Attributes other = attributes(20, 2);
-  other.set_inode(kInode + 1);
+  other.set_inode(kNumber + 1);
   EXPECT_EQ(file.adopt(other), FileAttributes::Adopted::kOlder);
   file.take_answer(other, file.heard());
   file.take_written(other);

@@ -10,13 +10,13 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint64_t kReader = 5, kWriter = 6, kRoot = 1;
+constexpr uint64_t kHolder = 5, kChanger = 6, kRoot = 1;
 
 struct PromiseRig : MetaServerRig {
   PromiseRig() {
     KINTSUGI_EXPECT_OK(put("/f"));
     file = open("/f")->attributes().inode();
-    for (const uint64_t session : {kReader, kWriter})
+    for (const uint64_t session : {kHolder, kChanger})
       keep(session, 0);
   }
 
@@ -84,11 +84,11 @@ struct PromiseRig : MetaServerRig {
   }
   /// The reader believes a name of the root, and hears that it is changed: it is told no names there for a while.
   void share_root() {
-    look(kReader, "absent");
+    look(kHolder, "absent");
     std::optional<Status> made;
-    asio::co_spawn(client_node.runtime().executor, make_in_background(making(kWriter, "absent"), made),
+    asio::co_spawn(client_node.runtime().executor, make_in_background(making(kChanger, "absent"), made),
                    asio::detached);
-    keep(kReader, await_news(kReader, 0).number());
+    keep(kHolder, await_news(kHolder, 0).number());
     simulation.run_for(Promises::kHolds);
     KINTSUGI_EXPECT_OK(*made);
   }
@@ -127,18 +127,18 @@ struct PromiseRig : MetaServerRig {
 
 TEST(Promises, AChangeWaitsForWhomeverMayBelieveSomethingElseAndNotForLonger) {
   PromiseRig rig;
-  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms) << "nobody was told anything";
-  rig.look(kReader, "f");
+  EXPECT_LT(rig.took([&] { return rig.chmod(kChanger, 0600); }), 100ms) << "nobody was told anything";
+  rig.look(kHolder, "f");
   rig.simulation.run_for(300ms);
-  const Duration waited = rig.took([&] { return rig.chmod(kWriter, 0640); });
+  const Duration waited = rig.took([&] { return rig.chmod(kChanger, 0640); });
   EXPECT_GT(waited, Promises::kHolds - 400ms) << "the reader says nothing";
   EXPECT_LE(waited, Promises::kHolds);
-  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms)
+  EXPECT_LT(rig.took([&] { return rig.chmod(kChanger, 0600); }), 100ms)
       << "it cannot believe anything any more";
   rig.simulation.run_for(2s);
-  rig.look(kReader, "f");
-  EXPECT_LT(rig.took([&] { return rig.chmod(kReader, 0600); }), 100ms) << "its own change it knows";
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
+  EXPECT_LT(rig.took([&] { return rig.chmod(kHolder, 0600); }), 100ms) << "its own change it knows";
+  rig.look(kHolder, "f");
   EXPECT_GT(rig.took([&] { return rig.chmod(0, 0640); }), 500ms) << "one without a session";
 }
 
@@ -149,7 +149,7 @@ TEST(Promises, ARepetitionOfALongTruncationIsAnsweredOnceOthersHaveHeardOfItsEnd
     PromiseRig rig;
     KINTSUGI_ASSERT_OK(rig.scatter(kExtents, kApart));
     proto::SetAttributesRequest cut;
-    cut.mutable_change()->set_session(kWriter);
+    cut.mutable_change()->set_session(kChanger);
     cut.mutable_change()->set_number(++rig.number);
     cut.set_inode(rig.file);
     cut.set_size(15);
@@ -162,7 +162,7 @@ TEST(Promises, ARepetitionOfALongTruncationIsAnsweredOnceOthersHaveHeardOfItsEnd
     const TimePoint look = rig.simulation.now();
     proto::GetInodeRequest get;
     get.set_inode(rig.file);
-    get.set_session(kReader);
+    get.set_session(kHolder);
     const auto seen = rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get);
     ASSERT_TRUE(seen);
     ASSERT_TRUE(rig.simulation.run_until([&] { return first || again; }, 10s));
@@ -176,70 +176,70 @@ TEST(Promises, ARepetitionOfALongTruncationIsAnsweredOnceOthersHaveHeardOfItsEnd
 
 TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {
   PromiseRig rig;
-  rig.look(kReader, "absent");
+  rig.look(kHolder, "absent");
   std::optional<Status> made;
   asio::co_spawn(rig.client_node.runtime().executor,
-                 rig.make_in_background(rig.making(kWriter, "absent"), made), asio::detached);
+                 rig.make_in_background(rig.making(kChanger, "absent"), made), asio::detached);
   const TimePoint begin = rig.simulation.now();
-  const proto::AwaitRecallsResponse news = rig.await_news(kReader, 0);
+  const proto::AwaitRecallsResponse news = rig.await_news(kHolder, 0);
   ASSERT_EQ(news.changed_size(), 1);
   EXPECT_EQ(news.changed(0).inode(), kRoot);
   ASSERT_EQ(news.changed(0).names_size(), 1);
   EXPECT_EQ(news.changed(0).names(0), "absent");
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(made) << "the reader's kernel may still believe it";
-  rig.keep(kReader, news.number());
+  rig.keep(kHolder, news.number());
   rig.simulation.run_for(100ms);
   ASSERT_TRUE(made);
   KINTSUGI_EXPECT_OK(*made);
   EXPECT_LT(rig.simulation.now() - begin, 500ms);
   // Whoever has heard so believes no names there for a while, once those are over that it believed before.
   rig.simulation.run_for(Promises::kHolds);
-  rig.look(kReader, "another");
-  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "another"); }), 100ms);
+  rig.look(kHolder, "another");
+  EXPECT_LT(rig.took([&] { return rig.make(kChanger, "another"); }), 100ms);
   rig.simulation.run_for(kShared);
-  rig.look(kReader, "third");
-  EXPECT_GT(rig.took([&] { return rig.make(kWriter, "third"); }), 500ms) << "that while is over";
+  rig.look(kHolder, "third");
+  EXPECT_GT(rig.took([&] { return rig.make(kChanger, "third"); }), 500ms) << "that while is over";
 }
 
 TEST(Promises, WhoMovesANameInADirectoryThatOthersWorkInIsNotWaitedFor) {
   PromiseRig rig;
   rig.share_root();
-  KINTSUGI_EXPECT_OK(rig.make(kReader, "mine"));
-  KINTSUGI_EXPECT_OK(rig.move(kReader, kRoot, "mine", kRoot, "moved"));
-  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "next"); }), 100ms);
-  rig.look(kReader, "another");
-  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "another"); }), 100ms) << "it is shared as before";
+  KINTSUGI_EXPECT_OK(rig.make(kHolder, "mine"));
+  KINTSUGI_EXPECT_OK(rig.move(kHolder, kRoot, "mine", kRoot, "moved"));
+  EXPECT_LT(rig.took([&] { return rig.make(kChanger, "next"); }), 100ms);
+  rig.look(kHolder, "another");
+  EXPECT_LT(rig.took([&] { return rig.make(kChanger, "another"); }), 100ms) << "it is shared as before";
 }
 
 TEST(Promises, ANameThatIsMovedIntoADirectoryThatOthersWorkInIsBelievedAsBefore) {
   PromiseRig rig;
-  proto::MakeInodeRequest request = rig.making(kReader, "d");
+  proto::MakeInodeRequest request = rig.making(kHolder, "d");
   request.set_type(proto::Attributes::DIRECTORY);
   request.set_mode(0755);
   const auto directory = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request);
   ASSERT_TRUE(directory);
   const uint64_t mine = directory->attributes().inode();
   rig.share_root();
-  request = rig.making(kReader, "f");
+  request = rig.making(kHolder, "f");
   request.set_parent(mine);
   KINTSUGI_EXPECT_OK(rig.status_of(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, request)));
-  KINTSUGI_EXPECT_OK(rig.move(kReader, mine, "f", kRoot, "g"));
-  const Duration waited = rig.took([&] { return rig.move(kWriter, kRoot, "g", kRoot, "h"); });
+  KINTSUGI_EXPECT_OK(rig.move(kHolder, mine, "f", kRoot, "g"));
+  const Duration waited = rig.took([&] { return rig.move(kChanger, kRoot, "g", kRoot, "h"); });
   EXPECT_GT(waited, 500ms) << "the kernel of the reader may believe that there is a g";
   // And back: it believes nothing any more of a name that it was told in the shared directory.
   rig.simulation.run_for(Promises::kHolds);
-  KINTSUGI_EXPECT_OK(rig.move(kReader, kRoot, "h", mine, "f"));
-  EXPECT_LT(rig.took([&] { return rig.move(kWriter, mine, "f", mine, "e"); }), 100ms);
+  KINTSUGI_EXPECT_OK(rig.move(kHolder, kRoot, "h", mine, "f"));
+  EXPECT_LT(rig.took([&] { return rig.move(kChanger, mine, "f", mine, "e"); }), 100ms);
 }
 
 TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
   PromiseRig rig;
   const auto hear_of_a_change = [&](uint64_t after) -> uint64_t {
-    rig.look(kReader, "f");
+    rig.look(kHolder, "f");
     std::optional<Status> changed;
     proto::SetAttributesRequest request;
-    request.mutable_change()->set_session(kWriter);
+    request.mutable_change()->set_session(kChanger);
     request.mutable_change()->set_number(++rig.number);
     request.set_inode(rig.file);
     request.set_mode(0600);
@@ -247,11 +247,11 @@ TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
                    asio::detached);
     rig.simulation.run_for(10ms);
     proto::AwaitRecallsRequest ask;
-    ask.set_session(kReader);
+    ask.set_session(kHolder);
     ask.set_after(after);
     const auto news = rig.call<proto::AwaitRecallsResponse>(rpc::Method::kAwaitRecalls, ask);
     const uint64_t number = news ? news->number() : 0;
-    rig.keep(kReader, number);
+    rig.keep(kHolder, number);
     rig.simulation.run_for(1500ms);
     EXPECT_TRUE(changed);
     return number;
@@ -259,18 +259,18 @@ TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
   const uint64_t before = hear_of_a_change(0);
   EXPECT_GT(before, 0u);
   const int seconds = std::chrono::duration_cast<std::chrono::seconds>(Sessions::kIdle).count();
-  for (int second = 0; rig.meta->state().clients.sessions.known(kReader) && second < seconds + 5; ++second) {
-    rig.keep(kWriter, 0);
+  for (int second = 0; rig.meta->state().clients.sessions.known(kHolder) && second < seconds + 5; ++second) {
+    rig.keep(kChanger, 0);
     rig.pass(1);
   }
-  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kReader)) << "it was silent";
-  rig.keep(kReader, 0);
+  ASSERT_FALSE(rig.meta->state().clients.sessions.known(kHolder)) << "it was silent";
+  rig.keep(kHolder, 0);
   EXPECT_GT(hear_of_a_change(before), before);
 }
 
 TEST(Promises, ASessionThatAnEarlierProcessToldLaterNumbersHearsOfChanges) {
   PromiseRig rig;
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
   std::optional<Status> ended;
   proto::SetAttributesRequest request;
   request.set_inode(rig.file);
@@ -279,7 +279,7 @@ TEST(Promises, ASessionThatAnEarlierProcessToldLaterNumbersHearsOfChanges) {
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(ended);
   proto::AwaitRecallsResponse news;
-  EXPECT_TRUE(rig.meta->state().clients.promises.tell(kReader, UINT64_MAX, news))
+  EXPECT_TRUE(rig.meta->state().clients.promises.tell(kHolder, UINT64_MAX, news))
       << "that one's clock was ahead";
   EXPECT_EQ(news.changed_size(), 1);
   rig.simulation.run_for(2s);
@@ -295,12 +295,12 @@ TEST(Promises, ASessionThatNeverSaidAnythingOfItselfMayBelieveWhenItEndsByItsSil
   open.set_hold(true);
   ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, open));
   for (int tenth = 0; rig.meta->state().clients.sessions.known(kMute) && tenth < 700; ++tenth) {
-    if (tenth % 50 == 0) rig.keep(kWriter, 0);
+    if (tenth % 50 == 0) rig.keep(kChanger, 0);
     rig.look(kMute, "f");
     rig.simulation.run_for(100ms);
   }
   ASSERT_FALSE(rig.meta->state().clients.sessions.known(kMute)) << "it was silent";
-  EXPECT_GT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 500ms);
+  EXPECT_GT(rig.took([&] { return rig.chmod(kChanger, 0600); }), 500ms);
 }
 
 TEST(Promises, OnlyTheSessionThatIsToHearOfAChangeIsWoken) {
@@ -313,36 +313,36 @@ TEST(Promises, OnlyTheSessionThatIsToHearOfAChangeIsWoken) {
   };
   constexpr uint64_t kThird = 7;
   rig.keep(kThird, 0);
-  for (const uint64_t session : {kReader, kThird})
+  for (const uint64_t session : {kHolder, kThird})
     asio::co_spawn(rig.client_node.runtime().executor, poll(rig, session), asio::detached);
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
   Sessions& sessions = rig.meta->state().clients.sessions;
-  const std::shared_ptr<runtime::Event> of_reader = sessions.find(kReader)->news,
+  const std::shared_ptr<runtime::Event> of_reader = sessions.find(kHolder)->news,
                                         of_third = sessions.find(kThird)->news;
   ASSERT_EQ(of_reader->waiting() + of_third->waiting(), 2u);
-  KINTSUGI_EXPECT_OK(rig.chmod(kWriter, 0600));
+  KINTSUGI_EXPECT_OK(rig.chmod(kChanger, 0600));
   EXPECT_EQ(of_reader->waiting(), 0u);
   EXPECT_EQ(of_third->waiting(), 1u);
 }
 
 TEST(Promises, WhatWasToldBeforeAStartOfTheMetaserverHolds) {
   PromiseRig rig;
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
   rig.restart();
   rig.heartbeat_all();
-  for (const uint64_t session : {kReader, kWriter})
+  for (const uint64_t session : {kHolder, kChanger})
     rig.keep(session, 0);
   const TimePoint begin = rig.simulation.now();
-  KINTSUGI_EXPECT_OK(rig.chmod(kWriter, 0600));
+  KINTSUGI_EXPECT_OK(rig.chmod(kChanger, 0600));
   EXPECT_GT(rig.simulation.now() - begin, 700ms);
 }
 
 TEST(Promises, AWriteLeaseIsGivenOnceNobodyBelievesAnythingOfTheFile) {
   PromiseRig rig;
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
   proto::GetInodeRequest request;
   request.set_inode(rig.file);
-  request.set_session(kWriter);
+  request.set_session(kChanger);
   request.set_hold(true);
   request.set_lease(true);
   const TimePoint begin = rig.simulation.now();
@@ -354,18 +354,18 @@ TEST(Promises, AWriteLeaseIsGivenOnceNobodyBelievesAnythingOfTheFile) {
 
 TEST(Promises, ClientsWithoutAKernelAreNotWaitedFor) {
   PromiseRig rig;
-  rig.keep(kReader, 0, false);
-  rig.look(kReader, "f");
-  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms);
+  rig.keep(kHolder, 0, false);
+  rig.look(kHolder, "f");
+  EXPECT_LT(rig.took([&] { return rig.chmod(kChanger, 0600); }), 100ms);
 }
 
 TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
   PromiseRig rig;
-  rig.look(kReader, "f");
+  rig.look(kHolder, "f");
   std::optional<Status> ended[3];
   for (int i = 0; i < 3; ++i) {
     proto::SetAttributesRequest request;
-    request.mutable_change()->set_session(kWriter + i);
+    request.mutable_change()->set_session(kChanger + i);
     request.mutable_change()->set_number(++rig.number);
     request.set_inode(rig.file);
     request.set_mode(0600 + i);
@@ -376,7 +376,7 @@ TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
   std::optional<Status> leased;
   proto::GetInodeRequest wanted;
   wanted.set_inode(rig.file);
-  wanted.set_session(kWriter);
+  wanted.set_session(kChanger);
   wanted.set_hold(true);
   wanted.set_lease(true);
   asio::co_spawn(rig.client_node.runtime().executor, rig.get_in_background(wanted, leased), asio::detached);
@@ -384,8 +384,8 @@ TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
   for (const auto& one : ended)
     EXPECT_FALSE(one) << "the reader's kernel believes what was before all of them";
   EXPECT_FALSE(leased);
-  const proto::AwaitRecallsResponse news = rig.await_news(kReader, 0);
-  rig.keep(kReader, news.number());
+  const proto::AwaitRecallsResponse news = rig.await_news(kHolder, 0);
+  rig.keep(kHolder, news.number());
   rig.simulation.run_for(50ms);
   for (const auto& one : ended) {
     ASSERT_TRUE(one);
@@ -397,7 +397,7 @@ TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
 
 TEST(Promises, AFileThatIsPutOnceMoreWaitsForWhoHasNotHeardOfTheFirstTime) {
   PromiseRig rig;
-  rig.look(kReader, "g");
+  rig.look(kHolder, "g");
   const auto allocated = rig.allocate("/g");
   ASSERT_TRUE(allocated) << allocated.error();
   const proto::CommitFileRequest request =
@@ -423,7 +423,7 @@ TEST(Promises, ALaterChangeWaitsAsLongForASessionThatCannotBeTold) {
   const TimePoint looked = rig.simulation.now();
   std::optional<Status> first;
   proto::SetAttributesRequest request;
-  request.mutable_change()->set_session(kWriter);
+  request.mutable_change()->set_session(kChanger);
   request.mutable_change()->set_number(++rig.number);
   request.set_inode(rig.file);
   request.set_mode(0600);

@@ -12,7 +12,7 @@ namespace {
 using metric_trace::HealthyProcess;
 using metric_trace::Series;
 
-constexpr size_t kFds = 5;
+constexpr size_t kOpenDescriptors = 5;
 constexpr double kDay = 86400;
 
 Series recorded(uint64_t seed, size_t rows, const std::function<void(size_t, std::vector<double>&)>& fault) {
@@ -23,14 +23,14 @@ Series recorded(uint64_t seed, size_t rows, const std::function<void(size_t, std
     fault(row, values);
     return values;
   });
-  trace.header.metrics[kFds].limit = 1024;
+  trace.header.metrics[kOpenDescriptors].limit = 1024;
   return metric_trace::series_of(trace, 0);
 }
 
 TEST(RunningOut, ALeakIsToldWithItsTimeWhileTheLoadRisesAndFalls) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Series leaking = recorded(seed, 2400, [](size_t row, std::vector<double>& values) {
-      values[kFds] += 0.1 * static_cast<double>(row);
+      values[kOpenDescriptors] += 0.1 * static_cast<double>(row);
     });
     const std::vector<RunsOut> found = running_out(leaking, kDay);
     ASSERT_EQ(found.size(), 1U) << seed;
@@ -48,14 +48,14 @@ TEST(RunningOut, WhatRisesAndFallsWithTheLoadDoesNotRunOut) {
 
 TEST(RunningOut, WhatGrewOnceDoesNotRunOut) {
   const Series filled = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
-    values[kFds] += std::min(300.0, 0.3 * static_cast<double>(row));
+    values[kOpenDescriptors] += std::min(300.0, 0.3 * static_cast<double>(row));
   });
   EXPECT_TRUE(running_out(filled, kDay).empty());
 }
 
 TEST(RunningOut, WhatIsUsedUpStaysToldThoughItGrowsNoMore) {
   const Series full = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
-    values[kFds] = std::min(1023.0, values[kFds] + 1.0 * static_cast<double>(row));
+    values[kOpenDescriptors] = std::min(1023.0, values[kOpenDescriptors] + 1.0 * static_cast<double>(row));
   });
   const std::vector<RunsOut> found = running_out(full, kDay);
   ASSERT_EQ(found.size(), 1U);
@@ -64,7 +64,7 @@ TEST(RunningOut, WhatIsUsedUpStaysToldThoughItGrowsNoMore) {
 
 TEST(RunningOut, OfAProcessThatIsGoneNothingRunsOut) {
   Series leaking = recorded(3, 2600, [](size_t row, std::vector<double>& values) {
-    values[kFds] += 0.1 * static_cast<double>(row);
+    values[kOpenDescriptors] += 0.1 * static_cast<double>(row);
   });
   leaking.values.bottomRows(40).setConstant(metric_trace::kMissing);
   EXPECT_TRUE(running_out(leaking, kDay).empty());
@@ -72,7 +72,7 @@ TEST(RunningOut, OfAProcessThatIsGoneNothingRunsOut) {
 
 TEST(RunningOut, AShortLifeSaysNothing) {
   const Series young = recorded(3, 900, [](size_t row, std::vector<double>& values) {
-    values[kFds] += 0.5 * static_cast<double>(row);
+    values[kOpenDescriptors] += 0.5 * static_cast<double>(row);
   });
   EXPECT_TRUE(running_out(young, kDay).empty());
   EXPECT_TRUE(running_out(Series{}, kDay).empty());

@@ -37,8 +37,8 @@ class View final : public ClusterView {
 };
 
 /// A stripe on servers 1..n, each in a rack of its own, and ten more servers.
-struct Cluster {
-  explicit Cluster(const std::string& name) : policy(*erasure::Policy::parse(name)) {
+struct PlannedCluster {
+  explicit PlannedCluster(const std::string& name) : policy(*erasure::Policy::parse(name)) {
     stripe = {.id = StripeId{5}, .policy = name};
     for (uint64_t id = 1; id <= policy.chunks() + 10; ++id)
       servers.push_back({.id = ServerId{id},
@@ -155,7 +155,7 @@ std::vector<uint8_t> in_data(const erasure::Code& code, const Sum& sum) {
 }
 
 /// The trees compute each lost chunk, for every slice.
-void check_algebra(const Cluster& cluster, const RepairPlan& plan, const Nodes& children) {
+void check_algebra(const PlannedCluster& cluster, const RepairPlan& plan, const Nodes& children) {
   const auto code = erasure::Code::get(cluster.policy);
   const uint32_t rows = code->rows();
   for (uint64_t slice = 0; slice < 64; ++slice) {
@@ -177,7 +177,7 @@ TEST(Planner, EveryShapeOfEveryCodeComputesTheLostChunk) {
          {Shape::STAR, Shape::STAGGERED, Shape::PPR, Shape::CHAIN, Shape::WEIGHTED, Shape::AUTO}) {
       for (uint32_t lost : {0u, 2u}) {
         SCOPED_TRACE(fmt::format("{} {} {}", name, shape_name(shape), lost));
-        Cluster cluster(name);
+        PlannedCluster cluster(name);
         cluster.lose({lost});
         cluster.slow(2, 25'000'000);
         const auto plan = cluster.plan(shape);
@@ -194,7 +194,7 @@ TEST(Planner, SeveralLostChunksAreRebuiltInOnePassOnDifferentServers) {
   for (const char* name : {"rs-6-3-1024k", "rs-12-4-1024k", "lrc-12-2-2-1024k", "rrs-6-3-1024k"}) {
     for (Shape shape : {Shape::STAR, Shape::PPR, Shape::CHAIN, Shape::AUTO}) {
       SCOPED_TRACE(fmt::format("{} {}", name, shape_name(shape)));
-      Cluster cluster(name);
+      PlannedCluster cluster(name);
       cluster.lose({1, 4, 7});
       cluster.stripe.chunks[1].length = 1 << 20;
       const auto plan = cluster.plan(shape);
@@ -225,7 +225,7 @@ TEST(Planner, SeveralLostChunksAreRebuiltInOnePassOnDifferentServers) {
 }
 
 TEST(Planner, SeveralLostChunksKeepTheRackSpread) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   for (ServerView& server : cluster.servers)
     server.rack = fmt::format("rack-{}", (server.id.value - 1) % 3);  // three chunks in each
   cluster.lose({0, 3});                                               // both of rack 0
@@ -239,7 +239,7 @@ TEST(Planner, SeveralLostChunksKeepTheRackSpread) {
 }
 
 TEST(Planner, SlowHelpersAreAvoidedOrGetASmallShareOfTheSlices) {
-  Cluster cluster("rs-12-4-1024k");
+  PlannedCluster cluster("rs-12-4-1024k");
   cluster.lose({0});
   for (uint64_t id : {3, 6, 9})
     cluster.slow(id, 25'000'000);
@@ -259,7 +259,7 @@ TEST(Planner, SlowHelpersAreAvoidedOrGetASmallShareOfTheSlices) {
 }
 
 TEST(Planner, BusyAndSuspectServersGetNoShareWhenOthersSuffice) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   cluster.slow(2, 25'000'000);
   cluster.suspects = {ServerId{3}};
@@ -270,7 +270,7 @@ TEST(Planner, BusyAndSuspectServersGetNoShareWhenOthersSuffice) {
 }
 
 TEST(Planner, ALocalCodeUsesTheLocalGroupUnlessAMemberFailedBefore) {
-  Cluster cluster("lrc-12-2-2-1024k");
+  PlannedCluster cluster("lrc-12-2-2-1024k");
   cluster.lose({1});
   RepairPlan plan = *cluster.plan();
   EXPECT_EQ(plan.helpers.size(), 6u);
@@ -281,7 +281,7 @@ TEST(Planner, ALocalCodeUsesTheLocalGroupUnlessAMemberFailedBefore) {
 }
 
 TEST(Planner, RotatedRowsAreSentAsTheyAreWhereThatIsLess) {
-  Cluster cluster("rrs-12-4-1024k");
+  PlannedCluster cluster("rrs-12-4-1024k");
   cluster.lose({2});
   const RepairPlan plan = *cluster.plan(Shape::STAR);
   size_t sent = 0;
@@ -293,7 +293,7 @@ TEST(Planner, RotatedRowsAreSentAsTheyAreWhereThatIsLess) {
 }
 
 TEST(Planner, EmptyChunksNeedNoServer) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   for (uint32_t i : {1u, 2u, 3u})
     cluster.stripe.chunks[i] = {.index = i};
@@ -302,7 +302,7 @@ TEST(Planner, EmptyChunksNeedNoServer) {
 }
 
 TEST(Planner, WishedHelpersKeepTheirOrder) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   const PlanWishes wishes{.shape = Shape::CHAIN, .destination = ServerId{12}, .helpers = {8, 2, 6, 1, 3, 7}};
   const RepairPlan plan = *make_plan(cluster.input(), wishes,
@@ -317,7 +317,7 @@ TEST(Planner, WishedHelpersKeepTheirOrder) {
 }
 
 TEST(Planner, AServerThatIsAboutToDeleteAnOlderCopyIsNoDestination) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   const ServerId first = cluster.plan()->targets.front().destination;
   cluster.view.pending.insert({{StripeId{5}, 0}, first});
@@ -325,7 +325,7 @@ TEST(Planner, AServerThatIsAboutToDeleteAnOlderCopyIsNoDestination) {
 }
 
 TEST(Planner, AMoveCopiesTheChunkFromItsServer) {
-  Cluster cluster("rrs-6-3-1024k");
+  PlannedCluster cluster("rrs-6-3-1024k");
   cluster.lost = {3};
   cluster.server(4).draining = true;
   const RepairPlan plan = *make_move_plan(
@@ -349,7 +349,7 @@ TEST(Planner, AMoveCopiesTheChunkFromItsServer) {
 }
 
 TEST(Planner, AReadGetsTheBlocksOfItsRange) {
-  Cluster cluster("rs-12-4-1024k");
+  PlannedCluster cluster("rs-12-4-1024k");
   cluster.lose({5});
   const auto read = [&](uint64_t offset, uint64_t length) {
     return make_read_plan(cluster.input(), {}, {offset, length},
@@ -367,7 +367,7 @@ TEST(Planner, AReadGetsTheBlocksOfItsRange) {
 }
 
 TEST(Planner, AReadOfARotatedCodeGetsWholeCells) {
-  Cluster cluster("rrs-6-3-1024k");
+  PlannedCluster cluster("rrs-6-3-1024k");
   cluster.lose({2});
   const RepairPlan plan =
       *make_read_plan(cluster.input(), {}, {(3 << 20) + 5, 1 << 20},
@@ -381,7 +381,7 @@ TEST(Planner, AReadOfARotatedCodeGetsWholeCells) {
 
 TEST(Planner, TheEstimateIsNearTheBoundOnUnequalLinks) {
   for (const char* name : {"rs-6-3-1024k", "rs-8-3-1024k", "rs-10-4-1024k", "rs-12-4-1024k"}) {
-    Cluster cluster(name);
+    PlannedCluster cluster(name);
     cluster.lose({0});
     for (uint64_t id = 2; id <= cluster.policy.chunks(); id += 3)
       cluster.slow(id, 25'000'000);
@@ -392,14 +392,14 @@ TEST(Planner, TheEstimateIsNearTheBoundOnUnequalLinks) {
 }
 
 TEST(Planner, SeveralChunksAreNearTheirFloorToo) {
-  Cluster cluster("rs-12-4-1024k");
+  PlannedCluster cluster("rs-12-4-1024k");
   cluster.lose({0, 1});
   const RepairPlan plan = *cluster.plan();
   EXPECT_LE(plan.choice.seconds, 1.1 * 2 * kChunkBytes / 100e6) << "two sums over every link";
 }
 
 TEST(Planner, ReadsDoNotWaitForSlots) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   for (uint64_t id = 2; id <= 9; ++id) {
     const ServerId helper{id};
@@ -415,7 +415,7 @@ TEST(Planner, ReadsDoNotWaitForSlots) {
 
 TEST(Planner, TooFewChunksAreUnavailable) {
   for (const char* name : {"rs-6-3-1024k", "lrc-12-2-2-1024k", "rrs-6-3-1024k"}) {
-    Cluster cluster(name);
+    PlannedCluster cluster(name);
     std::vector<uint32_t> lost;
     for (uint32_t i = 0; i <= cluster.policy.m; ++i)
       lost.push_back(i);
@@ -425,7 +425,7 @@ TEST(Planner, TooFewChunksAreUnavailable) {
 }
 
 TEST(Planner, AnotherDestinationIsBlamedByName) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0, 1});
   const RepairPlan plan = *cluster.plan();
   const ServerId other = plan.targets[1].destination;
@@ -435,7 +435,7 @@ TEST(Planner, AnotherDestinationIsBlamedByName) {
 }
 
 TEST(Planner, BlamesWhoeverIsNearestToTheCauseWhateverTheTextSays) {
-  Cluster cluster("rs-6-3-1024k");
+  PlannedCluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   const RepairPlan plan = *cluster.plan();
   // The servers above pass the error on, each with its own name in the text and as a culprit of last resort.

@@ -7,7 +7,7 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr uint32_t kMagic = 0x4449534B;  // "KSID"
+constexpr uint32_t kIdentityMagic = 0x4449534B;  // "KSID"
 constexpr size_t kBytes = runtime::kDiskAlignment;
 constexpr size_t kMaxClusterBytes = 255;
 
@@ -36,7 +36,8 @@ asio::awaitable<Result<Identity>> load_identity(DataDisk& disk) {
   // A file from before these fields has zeros here.
   identity.number = reader.get<uint32_t>();
   identity.format = reader.get<uint32_t>();
-  if (!reader.ok() || magic != kMagic || !identity.server || crc32c(memory.first(*read).subspan(8)) != crc) {
+  if (!reader.ok() || magic != kIdentityMagic || !identity.server ||
+      crc32c(memory.first(*read).subspan(8)) != crc) {
     co_return Status{Code::kCorrupt, path + " is damaged"};
   }
   co_return identity;
@@ -55,7 +56,7 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
   writer.put(identity.number);
   writer.put(identity.format);
   ByteWriter start(memory.span());
-  start.put(kMagic);
+  start.put(kIdentityMagic);
   start.put(crc32c(memory.span().subspan(8)));
 
   std::string temporary = disk.temporary_directory() + "/" + kIdentityFile;

@@ -3,9 +3,6 @@
 namespace kintsugi::progress {
 namespace {
 
-/// One odd transition among a thousand does not turn "always" into "sometimes".
-constexpr double kEpsilon = 0.001;
-
 Markov own_model(const Standing& task) {
   Markov markov;
   markov.add_state(task.state);

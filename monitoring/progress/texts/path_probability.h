@@ -10,6 +10,9 @@
 
 namespace kintsugi::progress {
 
+/// One odd transition among a thousand does not turn "always" into "sometimes".
+inline constexpr double kEpsilon = 0.001;
+
 /// The table, for P(first -> second) and P(second -> first). "1" is at least 1 - epsilon, "0" at most epsilon.
 Dependence dependence(double forward, double backward, double epsilon);
 /// Prodometer's rule outside of loops: the higher of the two decides.

@@ -5,13 +5,6 @@
 #include "monitoring/progress/counts/siblings.h"
 
 namespace kintsugi::progress {
-namespace {
-
-/// One odd transition among a thousand does not turn "always" into "sometimes".
-constexpr double kEpsilon = 0.001;
-
-}  // namespace
-
 DependenceGraph without_targets(const std::vector<Standing>& standing, const GlobalModel& model) {
   const Successors& edges = model.markov.successors();
   const std::vector<Loop> loops = natural_loops(edges, model.entries);

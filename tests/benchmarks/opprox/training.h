@@ -76,8 +76,8 @@ class Trained {
   double bound_factor() const { return bound_factor_; }
 
   void print() const {
-    fmt::print("work: {:.2f} us a turn, {:.4f} a share, {:.4f} a look, {:.1f} a plan\n", 1e6 * weights_.turn,
-               1e6 * weights_.share, 1e6 * weights_.look, 1e6 * weights_.plan);
+    fmt::print("work: {:.2f} us a turn, {:.4f} a share, {:.1f} a plan\n", 1e6 * weights_.turn,
+               1e6 * weights_.share, 1e6 * weights_.plan);
     fmt::print("algorithm 6: {} phases; differences", phase_choice_.phases);
     for (const double difference : phase_choice_.differences)
       fmt::print(" {:.2f}", difference);
@@ -139,7 +139,7 @@ class Trained {
     std::array<double, 3> weights{};
     for (size_t c = 0; c < kept.size(); ++c)
       weights[static_cast<size_t>(kept[c])] = found(static_cast<Eigen::Index>(c));
-    weights_ = {weights[0], weights[1], weights[2]};
+    weights_ = {.turn = weights[0], .share = weights[1], .plan = weights[2]};
   }
 
   /// Algorithm 6, on the smallest input of each mix and code, with all blocks at a middle level.
@@ -149,7 +149,7 @@ class Trained {
       for (size_t i = 0; i < inputs_.size(); i += 3)
         for (size_t phase = 0; phase < phases; ++phase) {
           WhatIfKnobs knobs{std::vector<Levels>(phases)};
-          knobs.phases[phase] = {3, 3, 3, 3};
+          knobs.phases[phase].fill(3);
           const Outputs& exact = runs.run(inputs_[i], {}).outputs;
           means[phase] += error_of(runs.run(inputs_[i], knobs).outputs, exact) / 9;
         }
