@@ -3,9 +3,9 @@
 #
 #   format      every C++ source is formatted
 #   tidy        clang-tidy on the sources that differ from BASE (a commit; the one before the last by default)
+#   benchmarks  every benchmark compiles: a test run builds none
 #   asan        the whole suite under the address and undefined behaviour sanitizers
 #   tsan        the whole suite under the thread sanitizer
-#   benchmarks  every benchmark compiles: a test run builds none
 #   fuzz        every parser of outside bytes for a minute
 #   mutants     the known bugs that few seeds catch
 #   seeds       500 simulated clusters from SEED on (drawn from the clock by default)

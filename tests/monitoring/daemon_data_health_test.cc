@@ -95,7 +95,7 @@ TEST_F(DataHealthTest, ThePaceOfTheLastMinuteCountsMoreThanEstimates) {
     rig.meta->repairs.set_queued(66 - 4 * i);
     told();
   }
-  EXPECT_THAT(told().sentence, ::testing::HasSubstr("about 40 s left"));
+  EXPECT_THAT(told().sentence, ::testing::HasSubstr("about 50 s left"));
 }
 
 TEST_F(DataHealthTest, MovesAndDegradedReadsAreNoRepairs) {
