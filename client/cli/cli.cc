@@ -16,8 +16,9 @@ Command all_commands() {
                   .help = "Kintsugi: erasure-coded storage that repairs itself at the speed of the wire."};
   for (std::vector<Command> (*group)() :
        {cluster_commands, transfer_commands, namespace_commands, policy_commands, quota_commands,
-        snapshot_commands, trash_commands, token_commands, server_commands, fault_commands, trace_commands,
-        inspect_commands, metadata_commands, repair_commands, plan_commands, bench_commands}) {
+        snapshot_commands, trash_commands, token_commands, key_commands, server_commands, fault_commands,
+        trace_commands, inspect_commands, metadata_commands, repair_commands, plan_commands,
+        bench_commands}) {
     for (Command& command : group())
       program.commands.push_back(std::move(command));
   }
@@ -32,6 +33,8 @@ int run(int argc, char** argv) {
   const Command program = all_commands();
   const Invocation invocation = parse(program, "kintsugi 0.2.0", argc, argv);
   if (invocation.command == nullptr) return invocation.exit_code;
+  // As if the environment had named it: whatever connects looks there.
+  if (!invocation.token_file.empty()) ::setenv(kTokenVariable, invocation.token_file.c_str(), 1);
   const bool says_ok = !invocation.command->prints_json;
   return Session(invocation.name, invocation.json, says_ok).run(invocation.command->run);
 }

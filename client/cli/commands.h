@@ -15,6 +15,7 @@ std::vector<Command> quota_commands();      ///< quota set, show, list, remove
 std::vector<Command> snapshot_commands();   ///< snapshot create, list, delete
 std::vector<Command> trash_commands();      ///< trash set, list, restore, empty
 std::vector<Command> token_commands();      ///< token create, list, revoke
+std::vector<Command> key_commands();        ///< key status, rotate
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
 std::vector<Command> fault_commands();      ///< fault set, list, clear
 std::vector<Command> trace_commands();      ///< trace attach, status, detach, show

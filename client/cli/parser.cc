@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kWrongUsage = 2;
 constexpr std::string_view kJson = "--json";
+constexpr std::string_view kTokenFile = "--token-file";
 constexpr int kAnyNumber = CLI::detail::expected_max_vector_size;
 
 /// What every command has in common, below the list of them.
@@ -32,6 +33,7 @@ constexpr const char* kFooter =
     "  KINTSUGI_META         where the metaserver is, as host:port\n"
     "  KINTSUGI_SECRET_FILE  the file with the cluster's secret, readable by its owner alone\n"
     "  KINTSUGI_TOKEN_FILE   the file with a token, in place of the secret (kintsugi token create)\n"
+    "                        --token-file FILE, before or after a command's name, stands before it\n"
     "  KINTSUGI_MONITOR      where the monitor is, for diagnose while the metaserver does not answer\n"
     "  KINTSUGI_TLS_CERTIFICATE, KINTSUGI_TLS_KEY, KINTSUGI_TLS_AUTHORITY\n"
     "                        files that prove to other hosts who this is, as PEM\n"
@@ -239,12 +241,26 @@ std::string advice(const Command& command, const std::vector<std::string>& extra
   return fmt::format("; maybe {} {} is meant", meant->names, extras.front());
 }
 
+/// Takes --token-file off the front of the words. Empty: it stands there and names nothing.
+std::optional<std::string> take_token_file(std::span<const char* const>& words) {
+  const std::string with_value = fmt::format("{}=", kTokenFile);
+  const std::string_view first = words.empty() ? "" : words.front();
+  const bool alone = first == kTokenFile;
+  if (!alone && !first.starts_with(with_value)) return std::nullopt;
+  const bool named = alone && words.size() > 1;
+  std::string file = named ? words[1] : alone ? "" : std::string(first.substr(with_value.size()));
+  words = words.subspan(named ? 2 : 1);
+  return file;
+}
+
 /// Reads the words that follow a command's name. Only this command becomes a parser, so that the others cost nothing.
-Invocation parse_command(const Command& command, const std::string& path,
-                         std::span<const char* const> words) {
+/// `token_file` was given before the name.
+Invocation parse_command(const Command& command, const std::string& path, std::span<const char* const> words,
+                         const std::optional<std::string>& token_file) {
   CLI::App app;
   describe(app, path, command);
   Invocation invocation;
+  invocation.token_file = token_file.value_or("");
   const bool wants_json = asks_for_json(words);
   if (wants_json && command.prints_bytes)
     return complain(path, "it writes what files hold, and takes no --json", wants_json);
@@ -253,6 +269,8 @@ Invocation parse_command(const Command& command, const std::string& path,
   for (const Option& option : command.options)
     add_option(app, option);
   if (!command.prints_bytes) add_option(app, json);
+  Option token{std::string(kTokenFile), &invocation.token_file, "File with a token, in place of the secret"};
+  add_option(app, token);
   // An option that is excluded may come later in the table, so all are there before this.
   for (const Option& option : command.options) {
     if (!option.excludes.empty()) app.get_option(option.names)->excludes(app.get_option(option.excludes));
@@ -267,6 +285,9 @@ Invocation parse_command(const Command& command, const std::string& path,
   } catch (const CLI::ParseError& error) {
     return complain(path, config::usage_error(app, error), wants_json);
   }
+  const bool names_token = token_file || app.get_option(std::string(kTokenFile))->count() > 0;
+  if (names_token && invocation.token_file.empty())
+    return complain(path, fmt::format("{}: no file is named", kTokenFile), wants_json);
   if (const Status status = command.check ? command.check() : Status{}; !status.ok())
     return complain(path, status.message(), wants_json);
   invocation.command = &command;
@@ -280,6 +301,7 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
   std::span<const char* const> words(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
   const Command* group = &program;
   std::string path = program.name;
+  const std::optional<std::string> token_file = take_token_file(words);
   while (!group->commands.empty()) {
     const std::string word = words.empty() ? "" : words.front();
     if (word == "-h" || word == "--help" || (word == "--version" && group == &program)) {
@@ -301,6 +323,8 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
     }
     const auto found = std::ranges::find_if(group->commands,
                                             [&word](const Command& command) { return command.name == word; });
+    if (word.empty() && token_file && token_file->empty())
+      return complain(path, fmt::format("{}: no file is named", kTokenFile), false);
     if (word.empty() && group == &program) {
       const Invocation wrong = complain(path, "a command is missing", false);
       std::fputs(commands_in_short(program).c_str(), stderr);
@@ -320,7 +344,7 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
     group = &*found;
     words = words.subspan(1);
   }
-  return parse_command(*group, path, words);
+  return parse_command(*group, path, words, token_file);
 }
 
 }  // namespace kintsugi::cli

@@ -12,6 +12,7 @@ struct Invocation {
   const Command* command = nullptr;  ///< null: there is nothing to run, because help or an error was printed
   std::string name;                  ///< words of the command, like "policy list"
   bool json = false;                 ///< --json was given
+  std::string token_file;            ///< --token-file; empty: it was not given
   /// Only without a command: 0, or 2 after a line on stderr that says what is wrong.
   int exit_code = 0;
 };

@@ -4,19 +4,20 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster finalize" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " key" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster finalize" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "key rotate" | "key status" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
   done
   case "$command" in
-    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash token server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
+    "") words="cluster put get cat ls stat rm mv mkdir rmdir du df policy quota snapshot trash token key server fault trace stripe fsck diagnose doctor metadata quarantine repair plan bench" ;;
     "cluster") words="start stop status init check finalize" ;;
     "policy") words="list get set" ;;
     "quota") words="set show list remove" ;;
     "snapshot") words="create list delete" ;;
     "trash") words="set list restore empty" ;;
     "token") words="create list revoke" ;;
+    "key") words="status rotate" ;;
     "server") words="list drain undrain remove" ;;
     "fault") words="set list clear" ;;
     "trace") words="attach status detach show explain export" ;;
@@ -59,6 +60,8 @@ _kintsugi() {
     "token create") [[ $current == -* ]] && words="--role --path --expires --squash --no-squash --out --json --help" ;;
     "token list") [[ $current == -* ]] && words="--json --help" ;;
     "token revoke") [[ $current == -* ]] && words="--json --help" ;;
+    "key status") [[ $current == -* ]] && words="--json --help" ;;
+    "key rotate") [[ $current == -* ]] && words="--keys --without-away --force --json --help" ;;
     "server list") [[ $current == -* ]] && words="--json --help" ;;
     "server drain") [[ $current == -* ]] && words="--json --help" ;;
     "server undrain") [[ $current == -* ]] && words="--json --help" ;;

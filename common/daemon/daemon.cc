@@ -28,6 +28,8 @@ namespace {
 
 /// Memory that is needed again after it was given back costs page faults: too much of them for anything shorter.
 constexpr Duration kGiveBackInterval = 1min;
+/// How often the file of the secret is looked at, when nobody connects.
+constexpr Duration kLookInterval = 1s;
 /// A daemon that uses less of a processor than this is at rest: it takes a tenth of that to send or answer heartbeats.
 constexpr double kAtRest = 0.005;
 /// Takes all rights of everybody but the owner from files and directories that are made.
@@ -44,6 +46,11 @@ asio::awaitable<void> give_memory_back(runtime::TaskGroup& tasks, Daemon& daemon
       malloc_trim(0);
     before = now;
   }
+}
+
+asio::awaitable<void> follow_secret(runtime::TaskGroup& tasks, Shell& shell) {
+  while (co_await tasks.sleep_for(kLookInterval))
+    shell.secret.shared().look(shell.runtime.clock.now());
 }
 
 asio::awaitable<void> wait_for_end(Shell& shell) {
@@ -85,6 +92,7 @@ struct OnHangup {
   asio::signal_set& signals;
   Activity& activity;
   std::function<Result<std::string>()> reread;
+  const rpc::Secret& secret;
 
   void heard() const {
     log::reopen_file();
@@ -93,6 +101,7 @@ struct OnHangup {
     const Result<std::string> settings = reread();
     if (!settings) log::error("the settings are as they were: {}", settings.error().message());
     if (settings && !settings->empty()) log::info("settings: {}", *settings);
+    secret.shared().look_at_once();
   }
 };
 
@@ -123,6 +132,7 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, OnHangup& hangup, bo
   if (started) {
     runtime::TaskGroup tasks(shell.runtime);
     tasks.spawn(give_memory_back(tasks, daemon));
+    tasks.spawn(follow_secret(tasks, shell));
     co_await wait_for_end(shell);
     status = shell.ending.why();
     co_await tasks.stop();
@@ -168,7 +178,7 @@ Status run_parsed(Settings& settings, const std::function<Result<std::string>()>
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
   asio::signal_set hangups(production.io(), SIGHUP);
-  OnHangup hangup{hangups, activity, reread};
+  OnHangup hangup{hangups, activity, reread, secret};
   metrics::Metrics metrics;
   metrics.add_process_metrics();
   add_build_metrics(metrics);
@@ -208,7 +218,7 @@ Settings::Settings(std::string program, std::string description, std::optional<r
     : config::Settings(std::move(program), std::move(description)), http_listen(std::move(http_listen)) {
   add("http_listen", &this->http_listen,
       "host:port for /metrics, /healthz and /debug; port 0 picks one; empty: none");
-  add("secret_file", &secret_file, "file with the cluster secret");
+  add("secret_file", &secret_file, "file with the cluster secret; read again when it changes");
   add("tls.certificate", &tls.certificate, "certificate of this host, as PEM; read again when it changes");
   add("tls.key", &tls.key, "key of the certificate, as PEM, readable by its owner alone");
   add("tls.authority", &tls.authority,

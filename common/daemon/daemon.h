@@ -109,7 +109,7 @@ inline constexpr int kExitFailed = 1;
 inline constexpr Duration kStopLimit = std::chrono::seconds(30);
 
 /// What the process makes from now on only its user can read. SIGHUP opens the log file again, for whoever moved it
-/// away, and reads the settings again (Settings::reread); a line of the log says what came of it. Parses the settings,
+/// away, and reads the settings again (Settings::reread), and the secret's file if that has changed; a line of the log says what came of it. Parses the settings,
 /// makes the daemon and serves until SIGTERM, SIGINT or Ending::end, and stops it within kStopLimit. Returns the exit
 /// status of main: 0 after a signal, kExitFailed when the daemon was not made or did not start, or what Ending::end was
 /// given. Exits by itself with 2 when the command line or the file of settings is not understood, with 0 after --help.

@@ -1,5 +1,7 @@
 #include "common/daemon/page_tokens.h"
 
+#include <algorithm>
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
@@ -53,11 +55,13 @@ Result<rpc::Principal> reader_of(const rpc::Secret& cluster, std::string_view to
   if (!shown) return Status{Code::kPermissionDenied, "what was shown " + shown.error().message()};
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
     token.remove_suffix(1);
-  const std::string right = rpc::token_text(cluster, shown->claims());
-  const bool same =
-      right.size() == token.size() && CRYPTO_memcmp(right.data(), token.data(), right.size()) == 0;
+  const std::string claims = shown->claims();
+  const bool same = std::ranges::any_of(cluster.each(), [&](const rpc::Secret& secret) {
+    const std::string right = rpc::token_text(secret, claims);
+    return right.size() == token.size() && CRYPTO_memcmp(right.data(), token.data(), right.size()) == 0;
+  });
   if (!same) return Status{Code::kPermissionDenied, "the token is of another cluster, or was changed"};
-  return rpc::principal_of(shown->claims());
+  return rpc::principal_of(claims);
 }
 
 Status check_page(const rpc::Principal& reader, std::string_view path) {

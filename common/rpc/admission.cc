@@ -6,6 +6,14 @@
 
 namespace kintsugi::rpc {
 
+bool Admission::stands() const {
+  const uint64_t version = core_.secret.shared().version();
+  if (version == stood_at_) return true;
+  if (!core_.secret.accepts(by_.secret)) return false;
+  stood_at_ = version;
+  return true;
+}
+
 Status Admission::admit(CallerOf caller, Method method, google::protobuf::MessageLite& request) const {
   if (!by_.is_token()) return {};
   // The connection may be older than the token's end.

@@ -94,6 +94,10 @@ class BufferedConnection {
   bool is_quiet() const { return is_open() && !read_outcome_ && begin_ == end_; }
   bool is_watched() const { return watching_; }
 
+  /// The version of this end's keys (SharedKeys::version) with which the connection was proven.
+  void set_proven_by(uint64_t version) { proven_by_ = version; }
+  uint64_t proven_by() const { return proven_by_; }
+
   FrameMarks& marks() { return marks_; }
   const FrameMarks& marks() const { return marks_; }
 
@@ -112,6 +116,7 @@ class BufferedConnection {
   std::shared_ptr<ConnectionRegistry> registry_;
   uint64_t serial_;
   FrameMarks marks_;
+  uint64_t proven_by_ = 0;
   size_t buffer_bytes_ = kStreamBufferBytes;
   std::vector<std::byte> buffer_;
   size_t begin_ = 0, end_ = 0;

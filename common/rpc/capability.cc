@@ -11,13 +11,13 @@ constexpr size_t kExpiryOffset = 4;
 constexpr size_t kMacOffset = 12;
 constexpr size_t kCapabilityBytes = kMacOffset + sizeof(Mac);
 
-Mac sign(const Secret& secret, ChunkId chunk, uint32_t operations, uint64_t expiry_seconds) {
+std::array<std::byte, 24> message_of(ChunkId chunk, uint32_t operations, uint64_t expiry_seconds) {
   std::array<std::byte, 24> message;
   std::memcpy(message.data(), &chunk.stripe.value, 8);
   std::memcpy(message.data() + 8, &chunk.index, 4);
   std::memcpy(message.data() + 12, &operations, 4);
   std::memcpy(message.data() + 16, &expiry_seconds, 8);
-  return secret.mac(kPurpose, message);
+  return message;
 }
 
 uint64_t whole_seconds(WallTime time) {
@@ -29,7 +29,7 @@ uint64_t whole_seconds(WallTime time) {
 
 std::string make_capability(const Secret& secret, ChunkId chunk, uint32_t operations, WallTime expiry) {
   uint64_t expiry_seconds = whole_seconds(expiry);
-  Mac mac = sign(secret, chunk, operations, expiry_seconds);
+  const Mac mac = secret.mac(kPurpose, message_of(chunk, operations, expiry_seconds));
   std::string out(kCapabilityBytes, '\0');
   std::memcpy(out.data() + kOperationsOffset, &operations, sizeof operations);
   std::memcpy(out.data() + kExpiryOffset, &expiry_seconds, sizeof expiry_seconds);
@@ -47,8 +47,8 @@ Status check_capability(const Secret& secret, std::string_view capability, Chunk
   uint64_t expiry_seconds;
   std::memcpy(&operations, capability.data() + kOperationsOffset, sizeof operations);
   std::memcpy(&expiry_seconds, capability.data() + kExpiryOffset, sizeof expiry_seconds);
-  Mac expected = sign(secret, chunk, operations, expiry_seconds);
-  if (!equal(expected, std::as_bytes(std::span(capability)).subspan(kMacOffset))) {
+  const auto mac = std::as_bytes(std::span(capability)).subspan(kMacOffset);
+  if (!secret.accepts(kPurpose, message_of(chunk, operations, expiry_seconds), mac)) {
     return denied("is forged or belongs to another chunk");
   }
   if (operation == 0 || (operations & operation) != operation) return denied("does not allow this operation");

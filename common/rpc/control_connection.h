@@ -49,6 +49,8 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   asio::awaitable<void> announce(CallName call, TimePoint deadline);
 
   bool is_open() const { return !closing_; }
+  /// See BufferedConnection.
+  uint64_t proven_by() const { return connection_->proven_by(); }
   /// True when a call waited in vain and nothing at all came meanwhile: new calls had better dial again.
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }

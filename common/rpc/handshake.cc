@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "common/runtime/tls/tls_connection.h"
 
@@ -14,6 +15,10 @@ constexpr size_t kNonceBytes = 16;
 constexpr size_t kHelloBytes = 8 + kNonceBytes;
 constexpr size_t kVersionOffset = 4;
 constexpr size_t kClaimsBytesOffset = 6;
+/// The end of the client's nonce, and so of its hello.
+constexpr size_t kHintBytes = 4;
+constexpr size_t kHintOffset = kHelloBytes - kHintBytes;
+constexpr std::string_view kHintPurpose = "handshake hint";
 constexpr std::byte kProven{1};
 constexpr std::byte kUnproven{0};
 constexpr std::byte kRefused{2};
@@ -43,7 +48,9 @@ Status unproven(const Secret& secret) {
   const auto token = principal_of(secret.claims());
   if (secret.claims().empty() || !token) return {Code::kPermissionDenied, std::string(kSecretsDiffer)};
   return {Code::kPermissionDenied,
-          fmt::format("{} is not of this cluster, or its file was changed", token->text())};
+          fmt::format("{} is not of this cluster, or its file was changed, or the secret that signed it was "
+                      "dropped (kintsugi key rotate)",
+                      token->text())};
 }
 
 /// Empty unless the peer's first bytes are of TLS, which this end does not speak on this connection.
@@ -87,6 +94,35 @@ Mac prove(const Secret& secret, std::string_view role, const Hello& client, cons
   std::memcpy(message.data() + 6, client.data(), kHelloBytes);
   std::memcpy(message.data() + 6 + kHelloBytes, server.data(), kHelloBytes);
   return secret.mac("handshake", message);
+}
+
+/// What a client that has this key ends its hello with. It tells nothing of the key, and differs from hello to hello.
+std::array<std::byte, kHintBytes> hint_of(const Secret& key, const Hello& hello) {
+  const Mac mac = key.mac(kHintPurpose, std::span(hello).first(kHintOffset));
+  std::array<std::byte, kHintBytes> hint;
+  std::memcpy(hint.data(), mac.data(), hint.size());
+  return hint;
+}
+
+/// One of the cluster's secrets, and the key that its peer has to have: of a token that it signed, or itself.
+struct Key {
+  uint64_t secret;
+  Secret key;
+};
+
+/// The key that the client seems to have.
+Key key_for(const Secret& secret, const Principal& principal, const std::string& claims,
+            const Hello& client) {
+  std::vector<Key> keys;
+  for (const Secret& one : secret.each())
+    keys.push_back({one.id(), claims.empty() ? one : token_key(one, claims)});
+  const auto has_hint = [&client](const Key& each) {
+    return equal(hint_of(each.key, client), std::span(client).subspan(kHintOffset));
+  };
+  if (const auto hinted = std::ranges::find_if(keys, has_hint); hinted != keys.end()) return *hinted;
+  const auto named = std::ranges::find(keys, principal.secret, &Key::secret);
+  if (named != keys.end()) return *named;
+  return secret.keys()->other_is == SecretKeys::Other::kFormer ? keys.back() : keys.front();
 }
 
 /// What tells a connection from all others, and both ends know.
@@ -150,8 +186,11 @@ asio::awaitable<Status> send_refusal(BufferedConnection& connection, const Statu
 
 asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                            BufferedConnection& connection) {
-  const std::string& claims = secret.claims();
+  secret.shared().look(runtime.clock.now());
+  const std::vector<Secret> keys = secret.each();
+  const std::string claims = keys.front().claims();
   Hello own = make_hello(runtime.random, kVersion, claims.size());
+  std::ranges::copy(hint_of(keys.front(), own), own.begin() + kHintOffset);
   std::string greeting(reinterpret_cast<const char*>(own.data()), own.size());
   KINTSUGI_CO_TRY(co_await send_text(connection, greeting + claims));
   Hello peer;
@@ -160,15 +199,17 @@ asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, cons
   Mac peer_proof;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
   Mac own_proof{};
-  bool peer_proven = equal(peer_proof, prove(secret, "server", own, peer));
+  const auto proved = std::ranges::find_if(
+      keys, [&](const Secret& key) { return equal(peer_proof, prove(key, "server", own, peer)); });
+  const bool peer_proven = proved != keys.end();
   // A server that could not prove itself gets zeros: it logs the mismatch and learns nothing.
-  if (peer_proven) own_proof = prove(secret, "client", own, peer);
+  if (peer_proven) own_proof = prove(*proved, "client", own, peer);
   KINTSUGI_CO_TRY(co_await send(connection, own_proof));
-  if (!peer_proven) co_return unproven(secret);
+  if (!peer_proven) co_return unproven(keys.front());
   std::array<std::byte, 1> verdict;
   KINTSUGI_CO_TRY(co_await connection.read_exact(verdict));
   if (verdict[0] == kRefused) co_return co_await read_refusal(connection);
-  if (verdict[0] != kProven) co_return unproven(secret);
+  if (verdict[0] != kProven) co_return unproven(keys.front());
   connection.marks().begin(number_of(own, peer), /*dialled=*/true);
   co_return Status{};
 }
@@ -188,6 +229,7 @@ asio::awaitable<Result<std::string>> read_claims(BufferedConnection& connection,
 asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& runtime, const Secret& secret,
                                                       const RefusedTokens& refused,
                                                       BufferedConnection& connection) {
+  secret.shared().look(runtime.clock.now());
   Hello peer;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
   Status hello = check_hello(peer, std::numeric_limits<uint16_t>::max());
@@ -201,7 +243,8 @@ asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& ru
   if (!claims) co_return claims.error();
   Result<Principal> principal = claims->empty() ? Principal{} : principal_of(*claims);
   if (!principal) co_return principal;
-  const Secret key = claims->empty() ? secret : token_key(secret, std::move(*claims));
+  const auto [by, key] = key_for(secret, *principal, *claims, peer);
+  principal->secret = by;
   std::array<std::byte, kHelloBytes + sizeof(Mac)> answer;
   Mac own_proof = prove(key, "server", peer, own);
   std::memcpy(answer.data(), own.data(), own.size());

@@ -11,6 +11,11 @@
 /// Each end says the newest version that it speaks, the server none that is newer than the client's. That one is spoken,
 /// when both know it; it is signed with the rest of the hello.
 ///
+/// The last four bytes of the client's nonce hint at which key it has: they are a MAC of its hello's other bytes. An end
+/// that accepts two secrets proves with the one that the hint fits, and a client answers with the one that the server
+/// proved with, so that all ends that share a secret understand each other. A client of a build before hints gets a proof by
+/// the older secret.
+///
 /// The role is part of what is signed, so that a proof cannot be sent back to the side that made it. Who has the secret
 /// sends no claims. With claims both sides use the key that follows from them (token.h). A token that has expired or is
 /// revoked is told so only after its holder has proven that it has the key.
@@ -38,7 +43,7 @@ inline constexpr uint16_t kOldestVersion = 2;
 /// error; at the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                         std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
-/// Who has proven itself. REQUIRES: `secret` is the cluster's.
+/// Who has proven itself, and with which secret. REQUIRES: `secret` is the cluster's.
 asio::awaitable<Result<Principal>> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
                                                    const RefusedTokens& refused,
                                                    std::shared_ptr<BufferedConnection> connection,

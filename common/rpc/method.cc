@@ -45,6 +45,7 @@ std::string_view method_name(Method method) {
     case Method::kMetadataStatus: return "MetadataStatus";
     case Method::kAcceptMetadata: return "AcceptMetadata";
     case Method::kFinalize: return "Finalize";
+    case Method::kListDaemons: return "ListDaemons";
     case Method::kListQuarantine: return "ListQuarantine";
     case Method::kChangeQuarantine: return "ChangeQuarantine";
     case Method::kKeepUpload: return "KeepUpload";
@@ -92,6 +93,7 @@ std::string_view method_name(Method method) {
     case Method::kPing: return "Ping";
     case Method::kChangeFaults: return "ChangeFaults";
     case Method::kTrace: return "Trace";
+    case Method::kSecretStatus: return "SecretStatus";
     case Method::kRegisterMonitor: return "RegisterMonitor";
     case Method::kFindMonitor: return "FindMonitor";
     case Method::kSightReport: return "SightReport";

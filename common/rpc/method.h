@@ -49,6 +49,7 @@ enum class Method : uint16_t {
   kRevokeToken = 35,
   kRevokedTokens = 36,  ///< any daemon -> metaserver
   kFinalize = 37,
+  kListDaemons = 38,
   // the same by inode (common/proto/inode.proto)
   kLookup = 100,
   kGetInode = 101,
@@ -102,6 +103,7 @@ enum class Method : uint16_t {
   kPing = 80,
   kChangeFaults = 81,
   kTrace = 82,  ///< (common/proto/trace.proto)
+  kSecretStatus = 83,
   // diagnosis (common/proto/sight.proto)
   kRegisterMonitor = 90,  ///< monitor -> metaserver
   kFindMonitor = 91,      ///< anybody -> metaserver

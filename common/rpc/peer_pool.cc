@@ -10,8 +10,10 @@ PeerPool::PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits 
 std::shared_ptr<ControlConnection> PeerPool::find_control(const runtime::Endpoint& to) {
   auto peer = peers_.find(to);
   if (peer == peers_.end() || !peer->second.control) return nullptr;
+  secret_.shared().look(runtime_.clock.now());
   std::shared_ptr<ControlConnection>& control = peer->second.control;
-  if (control->is_open() && !control->is_suspect()) return control;
+  if (control->is_open() && !control->is_suspect() && control->proven_by() == secret_.shared().version())
+    return control;
   // Calls that still wait on a suspect connection may yet be answered; new ones go elsewhere.
   control->retire();
   control = nullptr;
@@ -67,6 +69,8 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runt
   } else {
     auto connection = std::make_shared<BufferedConnection>(std::move(*dialled), runtime_.executor, registry_);
     if (stopped()) connection->close();
+    secret_.shared().look(runtime_.clock.now());
+    connection->set_proven_by(secret_.shared().version());
     failure = co_await prove_as_client(runtime_, secret_, connection, deadline);
     accepted_ |= failure.ok();
     if (failure.ok()) co_return connection;
@@ -91,11 +95,14 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial_stre
 std::shared_ptr<BufferedConnection> PeerPool::take_idle(const runtime::Endpoint& to) {
   auto peer = peers_.find(to);
   if (peer == peers_.end()) return nullptr;
+  secret_.shared().look(runtime_.clock.now());
   TimePoint oldest = runtime_.clock.now() - limits_.idle_limit;
   while (!peer->second.idle.empty()) {
     Idle idle = std::move(peer->second.idle.back());  // the one used last is the least likely to be gone
     peer->second.idle.pop_back();
-    if (idle.connection->is_quiet() && idle.since > oldest) return std::move(idle.connection);
+    const bool good =
+        idle.connection->is_quiet() && idle.connection->proven_by() == secret_.shared().version();
+    if (good && idle.since > oldest) return std::move(idle.connection);
     idle.connection->close();
   }
   return nullptr;

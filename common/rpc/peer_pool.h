@@ -23,7 +23,8 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
  public:
   PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits);
 
-  /// The open control connection, or null: then call dial_control.
+  /// The open control connection, or null: then call dial_control. When this process has another secret or token than it
+  /// proved with, new calls take a new connection, and the old one ends with the calls that it has.
   std::shared_ptr<ControlConnection> find_control(const runtime::Endpoint& to);
   /// Waits for a dial that is shared with everybody who wants the same peer. kUnavailable and
   /// kPermissionDenied name the peer; kDeadlineExceeded is the caller's own deadline.

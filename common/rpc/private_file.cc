@@ -1,6 +1,7 @@
 #include "common/rpc/private_file.h"
 
 #include <cerrno>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -69,6 +70,33 @@ Status write_private_file(const std::string& path, std::string_view what, std::s
   // One that is half-written must not be found by whoever looks next.
   if (!written.ok()) ::unlink(path.c_str());
   return written;
+}
+
+Status replace_private_file(const std::string& path, std::string_view what, std::string_view text) {
+  const std::string named = fmt::format("{} {}", what, path);
+  // A link stays one, and what it leads to is replaced.
+  std::error_code error;
+  const std::string target = std::filesystem::canonical(path, error);
+  struct stat before{};
+  if (error || ::stat(target.c_str(), &before) != 0)
+    return status_from_errno(error ? error.value() : errno, "stat " + named);
+  const std::string unfinished = target + ".new";
+  // What an interrupted replacement left.
+  if (::unlink(unfinished.c_str()) != 0 && errno != ENOENT)
+    return status_from_errno(errno, "remove " + unfinished);
+  KINTSUGI_TRY(write_private_file(unfinished, what, text));
+  const bool own = before.st_uid == ::geteuid() && before.st_gid == ::getegid();
+  const bool replaced = (own || ::chown(unfinished.c_str(), before.st_uid, before.st_gid) == 0) &&
+                        ::rename(unfinished.c_str(), target.c_str()) == 0;
+  if (!replaced) {
+    const Status failed = status_from_errno(errno, "replace " + named);
+    ::unlink(unfinished.c_str());
+    return failed;
+  }
+  const std::string directory = std::filesystem::path(target).parent_path();
+  const FileDescriptor parent{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (parent.fd < 0 || ::fsync(parent.fd) != 0) return status_from_errno(errno, "sync " + directory);
+  return {};
 }
 
 }  // namespace kintsugi::rpc

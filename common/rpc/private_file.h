@@ -14,4 +14,8 @@ Result<std::string> read_private_file(const std::string& path, std::string_view 
 /// Makes a file with mode 0600, durable before this returns. kAlreadyExists keeps what is there.
 Status write_private_file(const std::string& path, std::string_view what, std::string_view text);
 
+/// Replaces a file that is there, durably: readers see the old contents or the new ones, never a part, and after an error or a
+/// crash one of the two stands. Its owner and group stay, and its mode is 0600.
+Status replace_private_file(const std::string& path, std::string_view what, std::string_view text);
+
 }  // namespace kintsugi::rpc

@@ -98,6 +98,8 @@ Right right_of(Method method) {
     case Method::kMetadataStatus:
     case Method::kListQuarantine:
     case Method::kListTokens:
+    case Method::kListDaemons:
+    case Method::kSecretStatus:
     case Method::kListQuotas:
     case Method::kFetchRepairWork:
     case Method::kDescribeStripes:

@@ -1,24 +1,20 @@
 #include "common/rpc/secret.h"
 
-#include <climits>
+#include <cstring>
 #include <deque>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-#include <openssl/rand.h>
 
 #include "common/base/assert.h"
 #include "common/rpc/private_file.h"
-#include "common/rpc/token.h"
 
 namespace kintsugi::rpc {
 namespace {
 
-constexpr size_t kSecretBytes = 32;
-constexpr size_t kSecretFileBytes = 2 * kSecretBytes + 1;  // hex and a newline
-constexpr size_t kMostRead = 8192;
+constexpr std::string_view kIdPurpose = "id";
 
 /// A prepared context, which each MAC copies: OpenSSL takes microseconds to fetch an algorithm.
 EVP_MAC_CTX* prepared_hmac() {
@@ -68,10 +64,8 @@ Mac finish(MacContext context, std::span<const std::byte> message) {
 /// keys would be most of the work.
 class KeyedContexts {
  public:
-  using Key = std::array<std::byte, kSecretBytes>;
-
   /// A context with the key of one purpose. Valid until the next call.
-  const EVP_MAC_CTX* of(const Key& secret, std::string_view purpose) {
+  const EVP_MAC_CTX* of(const SecretKey& secret, std::string_view purpose) {
     for (const Entry& entry : entries_) {
       if (entry.purpose == purpose && entry.secret == secret) return entry.context.get();
     }
@@ -82,54 +76,42 @@ class KeyedContexts {
   }
 
  private:
-  /// Keys that are kept: a daemon has one secret and a handful of purposes.
-  static constexpr size_t kMost = 8;
+  /// Keys that are kept: a daemon has one or two secrets and a handful of purposes.
+  static constexpr size_t kMost = 16;
   struct Entry {
-    Key secret;
+    SecretKey secret;
     std::string purpose;
     MacContext context;
   };
   std::deque<Entry> entries_;
 };
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+Mac mac_by(const SecretKey& key, std::string_view purpose, std::span<const std::byte> message) {
+  thread_local KeyedContexts contexts;
+  return finish(copy_of(contexts.of(key, purpose)), message);
+}
+
+uint64_t id_of(const SecretKey& key) {
+  const Mac mac = mac_by(key, kIdPurpose, {});
+  uint64_t id = 0;
+  std::memcpy(&id, mac.data(), sizeof id);
+  return id;
+}
+
+bool has_other(const SecretKeys& keys) {
+  return keys.other_is != SecretKeys::Other::kNone;
 }
 
 }  // namespace
 
 Result<Secret> Secret::load(const std::string& path) {
-  // A token is longer: it is read as far as it takes to tell.
-  KINTSUGI_ASSIGN(std::string text, read_private_file(path, "secret file", kMostRead));
-  if (looks_like_token(text))
-    return Status{
-        Code::kInvalidArgument,
-        "secret file " + path + " holds a token: name it with KINTSUGI_TOKEN_FILE; daemons need the secret"};
-  const Status no_secret{Code::kInvalidArgument,
-                         "secret file " + path + " must hold 64 hex digits and a newline"};
-  if (text.size() != kSecretFileBytes || text.back() != '\n') return no_secret;
-  std::array<std::byte, kSecretBytes> key;
-  for (size_t i = 0; i < kSecretBytes; ++i) {
-    const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return no_secret;
-    key[i] = static_cast<std::byte>(high * 16 + low);
-  }
-  OPENSSL_cleanse(text.data(), text.size());
-  return Secret(key);
+  KINTSUGI_ASSIGN(auto shared, SharedKeys::follow_secret(path));
+  return Secret(std::move(shared));
 }
 
 Result<Secret> Secret::create(const std::string& path) {
-  std::array<std::byte, kSecretBytes> key;
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(key.data()), static_cast<int>(key.size())) != 1) {
-    return Status{Code::kInternal, "no randomness for a cluster secret"};
-  }
-  std::string text;
-  for (std::byte b : key)
-    text += fmt::format("{:02x}", static_cast<unsigned>(b));
-  text += '\n';
+  KINTSUGI_ASSIGN(const SecretKey key, random_secret());
+  std::string text = secret_text({.own = key});
   const Status written = write_private_file(path, "secret file", text);
   OPENSSL_cleanse(text.data(), text.size());
   if (!written.ok()) return written;
@@ -137,8 +119,30 @@ Result<Secret> Secret::create(const std::string& path) {
 }
 
 Mac Secret::mac(std::string_view purpose, std::span<const std::byte> message) const {
-  thread_local KeyedContexts contexts;
-  return finish(copy_of(contexts.of(key_, purpose)), message);
+  return mac_by(keys()->own, purpose, message);
+}
+
+bool Secret::accepts(std::string_view purpose, std::span<const std::byte> message,
+                     std::span<const std::byte> mac) const {
+  const auto now = keys();
+  return equal(mac_by(now->own, purpose, message), mac) ||
+         (has_other(*now) && equal(mac_by(now->other, purpose, message), mac));
+}
+
+uint64_t Secret::id() const {
+  return id_of(keys()->own);
+}
+
+bool Secret::accepts(uint64_t id) const {
+  const auto now = keys();
+  return id_of(now->own) == id || (has_other(*now) && id_of(now->other) == id);
+}
+
+std::vector<Secret> Secret::each() const {
+  const auto now = keys();
+  std::vector<Secret> all{Secret(now->own, now->claims)};
+  if (has_other(*now)) all.emplace_back(now->other);
+  return all;
 }
 
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {

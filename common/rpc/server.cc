@@ -2,6 +2,7 @@
 
 #include "common/log/log.h"
 #include "common/rpc/change_faults.h"
+#include "common/rpc/secret_status.h"
 #include "common/rpc/server_core.h"
 
 namespace kintsugi::rpc {
@@ -30,6 +31,7 @@ Server::Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* re
 #else
   handle(Method::kChangeFaults, ChangeFaults(nullptr));
 #endif
+  handle(Method::kSecretStatus, SecretStatus(state_->secret, runtime.clock, state_->limits.signed_for));
 }
 
 Server::~Server() = default;

@@ -24,6 +24,8 @@ struct ServerLimits {
   /// When so many calls run, the connection is not read until some of them end.
   size_t max_calls_per_connection = 1024;
   Duration handshake_limit = std::chrono::seconds(2);
+  /// What the process signs for others is good for so long at most.
+  Duration signed_for{};
 };
 
 /// Register handlers, then start; stop closes everything and waits for the handlers to end.

@@ -17,6 +17,7 @@ namespace {
 
 using google::protobuf::MessageLite;
 
+const Status kProvenInVain{Code::kUnavailable, "the secret that it was proven with was dropped"};
 const Status kUnparsed{Code::kInvalidArgument, "request does not parse"};
 
 /// Unary calls of one connection: requests in, responses out in batches.
@@ -72,7 +73,7 @@ asio::awaitable<Status> ControlSession::serve() {
       ended = frame.error();
     } else if (*frame) {
       size_t bytes = (*frame)->bytes();
-      ended = start_call(**frame);
+      ended = admission_.stands() ? start_call(**frame) : kProvenInVain;
       connection_->consume(bytes);
     } else {
       Result<size_t> read = co_await connection_->fill(needed);
@@ -222,6 +223,7 @@ asio::awaitable<Status> serve_requests(ServerCore& core, Principal by,
       bool truncated = frame.error().code() == Code::kUnavailable && !connection->buffered().empty();
       co_return truncated ? Status{Code::kCorrupt, "ends inside a frame"} : frame.error();
     }
+    if (!admission.stands()) co_return kProvenInVain;
     FrameHeader header = frame->header;
     if (header.flags == kFlagRequest) break;
     if (header.flags != (kFlagRequest | kFlagStream) || header.payload_bytes != 0 ||

@@ -121,6 +121,7 @@ Result<Principal> principal_of(std::string_view bytes) {
   principal.issued = wall_time(claims.issued_ns());
   if (claims.expires_ns() != 0) principal.expires = wall_time(claims.expires_ns());
   if (claims.squash()) principal.squash = {claims.squash_uid(), claims.squash_gid()};
+  principal.secret = claims.secret();
   return principal;
 }
 
@@ -135,7 +136,6 @@ Status check_time(const Principal& principal, WallTime now) {
 }
 
 Secret token_key(const Secret& cluster, std::string claims) {
-  KINTSUGI_ASSERT(cluster.claims().empty());
   const Mac key = cluster.mac(kPurpose, std::as_bytes(std::span(claims)));
   return Secret(key, std::move(claims));
 }
@@ -176,7 +176,9 @@ Result<Secret> load_token(const std::string& path) {
 }
 
 Result<Secret> load_credential(const std::string& token_file, const std::string& secret_file) {
-  return token_file.empty() ? Secret::load(secret_file) : load_token(token_file);
+  if (token_file.empty()) return Secret::load(secret_file);
+  KINTSUGI_ASSIGN(auto shared, SharedKeys::follow_token(token_file));
+  return Secret(std::move(shared));
 }
 
 void squash(const Principal::Squash& to, proto::Caller& caller) {

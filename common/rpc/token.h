@@ -38,6 +38,8 @@ struct Principal {
   std::string path;  ///< only what lies there and below; empty: everything
   WallTime issued{}, expires = WallTime::max();
   std::optional<Squash> squash;
+  /// Which of the cluster's secrets it has proven with, or has a token of (Secret::id); 0: that is not known.
+  uint64_t secret = 0;
 
   bool is_token() const { return role != Role::kDaemon; }
   /// For people: "the token backup", "the secret".
@@ -59,7 +61,8 @@ Result<Principal> principal_of(std::string_view claims);
 /// kPermissionDenied: it has expired, or was made after the time that `now` says.
 Status check_time(const Principal& principal, WallTime now);
 
-/// The key of the token with these claims. REQUIRES: `cluster` is the cluster's secret.
+/// The key of the token with these claims, which were signed by the secret that signs now. REQUIRES: `cluster` is the
+/// cluster's secret.
 Secret token_key(const Secret& cluster, std::string claims);
 /// The text of a token's file, on one line.
 std::string token_text(const Secret& cluster, const std::string& claims);
@@ -69,7 +72,7 @@ bool looks_like_token(std::string_view text);
 
 /// Reads a token's file, which only its owner may read.
 Result<Secret> load_token(const std::string& path);
-/// For programs that are no daemons: the token when its file is named, else the cluster's secret.
+/// For programs that are no daemons: the token when its file is named, else the cluster's secret. The file is followed.
 Result<Secret> load_credential(const std::string& token_file, const std::string& secret_file);
 
 /// The user 0 becomes the token's, and so does the group 0.

@@ -20,8 +20,8 @@ Result<proto::StripeTicket> open_ticket(const rpc::Secret& secret, std::string_v
   if (signed_ticket.size() <= kMacBytes) return forged;
   const std::string_view message = signed_ticket.substr(0, signed_ticket.size() - kMacBytes);
   const std::string_view mac = signed_ticket.substr(message.size());
-  const rpc::Mac expected = secret.mac(kPurpose, std::as_bytes(std::span(message)));
-  if (!rpc::equal(expected, std::as_bytes(std::span(mac)))) return forged;
+  if (!secret.accepts(kPurpose, std::as_bytes(std::span(message)), std::as_bytes(std::span(mac))))
+    return forged;
   proto::StripeTicket ticket;
   if (!ticket.ParseFromArray(message.data(), static_cast<int>(message.size()))) return forged;
   if (ticket.expiry_ns() < now.time_since_epoch().count()) {

@@ -89,6 +89,15 @@ Status RepairCoordinator::check_all_know(uint32_t format) const {
   return {};
 }
 
+void RepairCoordinator::list(proto::ListDaemonsResponse& into) const {
+  for (const auto& [id, manager] : shards_.managers()) {
+    proto::ListedDaemon& listed = *into.add_daemons();
+    listed.set_kind("repair manager");
+    listed.set_name(fmt::format("repair manager at {}", manager.address));
+    listed.set_address(manager.address);
+  }
+}
+
 void RepairCoordinator::leave(RepairShards::ManagerId id) {
   shards_.leave(id);
   tell_of_shards();

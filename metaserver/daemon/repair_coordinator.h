@@ -38,6 +38,7 @@ class RepairCoordinator final : public RepairHost {
   void set_repair_delay(Duration delay) { repair_delay_ = delay; }
   bool anybody_repairs() const override { return !shards_.managers().empty(); }
   Status check_all_know(uint32_t format) const override;
+  void list(proto::ListDaemonsResponse& into) const override;
   void server_dead(ServerId server) override;
   void server_returned(ServerId server) override;
   /// It may be a new server, or one with chunks that were missing.

@@ -1,5 +1,7 @@
 #include "metaserver/service/metaserver.h"
 
+#include <algorithm>
+
 #include "common/log/log.h"
 #include "monitoring/sight/recorder.h"
 #include "tracing/agent/trace_service.h"
@@ -21,7 +23,8 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
                        KeyValueStore& store)
     : state_(runtime, std::move(options), secret, store),
       watch_(state_.store.runtime, secret, state_.cluster.servers),
-      server_(runtime, secret, state_.options.recorder),
+      server_(runtime, secret, state_.options.recorder,
+              {.signed_for = std::max(kReadCapabilityLife, state_.options.upload_ttl)}),
       namespace_service_(state_.store, state_.names, state_.cluster, state_.clients),
       allocation_service_(state_.store, state_.names, state_.cluster),
       names_service_(state_.store, state_.names, state_.clients, state_.lease_grants),
@@ -38,6 +41,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       history_service_(state_.store, state_.cluster),
       monitor_service_(state_.store, state_.cluster.slow),
       format_service_(state_.store, state_.cluster, monitor_service_),
+      daemon_list_(state_.cluster, monitor_service_),
       repair_service_(state_.store, state_.cluster),
       token_gate_(state_.store.kv, state_.names.snapshots, state_.names.places),
       token_service_(state_.store, secret, server_),
@@ -58,6 +62,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   history_service_.register_on(server_);
   monitor_service_.register_on(server_);
   format_service_.register_on(server_);
+  daemon_list_.register_on(server_);
   token_service_.register_handlers();
   server_.admit_tokens_by(
       [this](const rpc::Principal& by, rpc::Method method, google::protobuf::MessageLite& request) {

@@ -16,6 +16,7 @@
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/service/allocation_service.h"
 #include "metaserver/service/background_work.h"
+#include "metaserver/service/daemon_list.h"
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
 #include "metaserver/service/format_service.h"
@@ -102,6 +103,7 @@ class MetaServer {
   HistoryService history_service_;
   MonitorService monitor_service_;
   FormatService format_service_;
+  DaemonList daemon_list_;
   RepairService repair_service_;
   TokenGate token_gate_;
   TokenService token_service_;

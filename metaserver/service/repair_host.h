@@ -5,6 +5,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/proto/token.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/repair/rebalancer.h"
 
@@ -26,6 +27,9 @@ class RepairHost {
 
   /// kConflict names a repair manager whose program does not know this format (common/proto/formats.h).
   virtual Status check_all_know(uint32_t /*format*/) const { return {}; }
+
+  /// Adds the repair managers that are registered.
+  virtual void list(proto::ListDaemonsResponse& /*into*/) const {}
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}

@@ -80,6 +80,8 @@ asio::awaitable<Status> TokenService::create(Context context, const proto::Creat
                                              proto::CreateTokenResponse& response) {
   sight::Module module{context, kTokenCreate};
   Transaction transaction(store_.kv);
+  // Of one secret: the file may change while this waits for the disk.
+  const rpc::Secret signing = secret_.each().front();
   proto::StoredToken token;
   proto::TokenClaims& claims = *token.mutable_claims();
   // Not as a whole: fields that are not known here would be signed and kept, too.
@@ -100,13 +102,14 @@ asio::awaitable<Status> TokenService::create(Context context, const proto::Creat
   if (made.ok()) {
     claims.set_id(store_.runtime.random.next() | 1);
     claims.set_issued_ns(now_ns());
+    claims.set_secret(signing.id());
     const auto lifetime = std::chrono::seconds(request.lifetime_seconds());
     claims.set_expires_ns(request.lifetime_seconds() == 0 ? 0 : now_ns() + Duration(lifetime).count());
     transaction.put_message(keys::token(claims.id()), token);
   }
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), made, transaction)));
   log::info("the token {} ({:016x}) was made", claims.name(), claims.id());
-  response.set_token(rpc::token_text(secret_, claims.SerializeAsString()));
+  response.set_token(rpc::token_text(signing, claims.SerializeAsString()));
   *response.mutable_claims() = std::move(claims);
   co_return Status{};
 }

@@ -136,6 +136,8 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
                   .starts_with("kintsugi-token:"));
   EXPECT_EQ(does("token list", {}).at("tokens").at(0).at("state"), "usable");
   does("token revoke", {"reader"});
+  EXPECT_EQ(does("key status", {}).at("daemons").at(0).at("other_is"), "none");
+  EXPECT_EQ(does("key rotate", {}).at("other_is"), "former");
   does("repair status", {});
   does("repair history", {});
   does("repair run", {"--chunk", stripe + ":0"});

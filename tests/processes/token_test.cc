@@ -99,6 +99,28 @@ TEST_F(Tokens, ThatAreNoGoodAreToldWhy) {
   expect_refused(kintsugi({"token", "create", "x", "--role", "read", "--squash", "0:0"}), "is not UID:GID");
 }
 
+TEST_F(Tokens, OfAFileThatTheCommandLineNamesStandBeforeThoseOfTheEnvironment) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  make("reader", {"--role", "read"});
+  const std::string file = path("reader");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--token-file", file, "mkdir", "/d"},
+                                                {"--token-file=" + file, "mkdir", "/d"},
+                                                {"mkdir", "--token-file", file, "/d"},
+                                                {"mkdir", "/d", "--token-file=" + file}})
+    expect_refused(kintsugi(words), "its role is read, and this takes write");
+  EXPECT_EQ(kintsugi({"mkdir", "/d"}).exit_code, 0) << "the environment names the secret";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--token-file"},
+                                                {"--token-file="},
+                                                {"--token-file=", "ls", "/"},
+                                                {"--token-file", "", "ls", "/"},
+                                                {"ls", "/", "--token-file", ""}}) {
+    const Outcome wrong = kintsugi(words);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err.find("--token-file: no file is named"), std::string::npos) << wrong.err;
+    EXPECT_EQ(times(wrong.err, "\n"), 1u) << wrong.err;
+  }
+}
+
 TEST_F(Tokens, AdministrationStandsInTheAuditLog) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   make("boss", {"--role", "admin"});

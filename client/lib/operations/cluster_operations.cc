@@ -92,6 +92,20 @@ asio::awaitable<Result<proto::RevokeTokenResponse>> ClusterOperations::revoke_to
   return cluster_.ask<proto::RevokeTokenResponse>(Method::kRevokeToken, std::move(request), Repeat::kNever);
 }
 
+asio::awaitable<Result<proto::ListDaemonsResponse>> ClusterOperations::list_daemons() {
+  return cluster_.ask<proto::ListDaemonsResponse>(Method::kListDaemons, std::make_unique<proto::Empty>());
+}
+
+asio::awaitable<Result<proto::SecretStatusResponse>> ClusterOperations::secret_status(
+    std::optional<runtime::Endpoint> at) {
+  proto::SecretStatusResponse response;
+  const Resources& resources = cluster_.resources();
+  const Context limited = cluster_.context().with_deadline(resources.now() + MetaLink::kCallLimit);
+  KINTSUGI_CO_TRY(co_await cluster_.resources().rpc.call(limited, at.value_or(resources.options.metaserver),
+                                                         Method::kSecretStatus, proto::Empty(), response));
+  co_return response;
+}
+
 asio::awaitable<Result<proto::RepairStatusResponse>> ClusterOperations::repair_status() {
   return cluster_.ask<proto::RepairStatusResponse>(Method::kRepairStatus, std::make_unique<proto::Empty>());
 }

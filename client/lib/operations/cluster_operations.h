@@ -1,6 +1,7 @@
 /// What can be asked of the cluster, and done with it: its servers, its metadata, chunks in quarantine, repairs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ class ClusterOperations {
   asio::awaitable<Result<proto::ListTokensResponse>> list_tokens(uint64_t after);
   /// From then on every daemon refuses the token, within seconds. kNotFound.
   asio::awaitable<Result<proto::RevokeTokenResponse>> revoke_token(std::string name);
+  /// All daemons that the metaserver knows, itself first.
+  asio::awaitable<Result<proto::ListDaemonsResponse>> list_daemons();
+  /// Which secrets the daemon at `at` has; none: the metaserver. kNotSupported: its build is from before secrets could be
+  /// rotated.
+  asio::awaitable<Result<proto::SecretStatusResponse>> secret_status(std::optional<runtime::Endpoint> at);
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
   /// Runs one repair, and returns when it has ended, with its record and the names of its servers.

@@ -1,0 +1,137 @@
+#include "client/cli/secret_rotation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "common/rpc/private_file.h"
+
+namespace kintsugi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Other = rpc::SecretKeys::Other;
+
+constexpr std::string_view kSecret = "secret";
+/// Daemons take a new file after a second, and clocks and disks are not exact.
+constexpr double kMargin = 5;
+
+bool accepts(const proto::SecretStatusResponse& has, uint64_t secret) {
+  return has.in_use() == secret ||
+         (has.other_is() != proto::SecretStatusResponse::NONE && has.other() == secret);
+}
+
+bool is_usable(const proto::StoredToken& token) {
+  const int64_t now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  const int64_t expires = token.claims().expires_ns();
+  return token.revoked_ns() == 0 && (expires == 0 || expires > now);
+}
+
+/// The error of whoever was asked for something that its build does not know, in words that help.
+Status for_older_build(Status asked) {
+  if (asked.code() != Code::kNotSupported) return asked;
+  return {Code::kNotSupported, "its build cannot have two secrets: upgrade it"};
+}
+
+}  // namespace
+
+Result<SecretFiles> SecretFiles::of_key_directory(const std::string& directory) {
+  SecretFiles files(fmt::format("{}/{}", directory, kSecret));
+  std::error_code error;
+  if (!fs::exists(files.file_, error) || !fs::exists(directory + "/hosts", error))
+    return Status{
+        Code::kNotFound,
+        fmt::format("{} is not what `kintsugi cluster init` made: it has no secret, or no hosts", directory)};
+  for (const auto& host : fs::directory_iterator(directory + "/hosts", error)) {
+    const std::string copy = host.path() / kSecret;
+    if (fs::exists(copy, error)) files.copies_.push_back(copy);
+  }
+  if (error) return status_from_errno(error.value(), directory + "/hosts");
+  std::ranges::sort(files.copies_);
+  return files;
+}
+
+Status SecretFiles::replace(const rpc::SecretKeys& keys) const {
+  KINTSUGI_TRY(rpc::replace_private_file(file_, "secret file", rpc::secret_text(keys)));
+  return level_copies();
+}
+
+Status SecretFiles::level_copies() const {
+  KINTSUGI_ASSIGN(const rpc::SecretKeys keys, read());
+  for (const std::string& copy : copies_) {
+    const auto has = rpc::read_secret(copy);
+    if (has && *has == keys) continue;
+    KINTSUGI_TRY(rpc::replace_private_file(copy, "secret file", rpc::secret_text(keys)));
+  }
+  return {};
+}
+
+SecretIds::SecretIds(const rpc::SecretKeys& keys) : other_is(keys.other_is) {
+  const std::vector<rpc::Secret> secrets = rpc::Secret::with(keys).each();
+  own = secrets.front().id();
+  if (secrets.size() > 1) other = secrets.back().id();
+}
+
+std::string id_text(uint64_t id) {
+  return fmt::format("{:016x}", id);
+}
+
+Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client) {
+  const auto listed = client.run(client.async().list_daemons());
+  if (!listed) return for_older_build(listed.error()).with_context("metaserver");
+  std::vector<DaemonSecrets> daemons;
+  for (const proto::ListedDaemon& each : listed->daemons()) {
+    DaemonSecrets& daemon = daemons.emplace_back();
+    daemon.name = each.name();
+    daemon.address = each.address();
+    daemon.away = each.away();
+    const auto at = runtime::Endpoint::parse(each.address());
+    const auto has = client.run(client.async().secret_status(at ? std::optional(*at) : std::nullopt));
+    if (has)
+      daemon.has = *has;
+    else
+      daemon.asked = for_older_build(has.error());
+  }
+  // After the metaserver; 2 before 10.
+  std::ranges::sort(daemons.begin() + 1, daemons.end(), {},
+                    [](const DaemonSecrets& daemon) { return std::pair(daemon.name.size(), daemon.name); });
+  return daemons;
+}
+
+std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file) {
+  const auto& has = daemon.has;
+  if (!daemon.asked.ok())
+    return fmt::format("cannot be asked: {}{}", daemon.asked.message(),
+                       daemon.away ? "; start it, or remove it (kintsugi server remove)" : "");
+  if (!has.complaint().empty()) return has.complaint();
+  if (file.other_is == Other::kNext)
+    return accepts(has, file.other) ? "" : "does not accept the new secret yet";
+  if (has.in_use() != file.own) return "does not use the new secret yet";
+  if (file.other_is == Other::kFormer || has.other_is() == proto::SecretStatusResponse::NONE) return "";
+  return "accepts another secret still";
+}
+
+double seconds_until_expired(const std::vector<DaemonSecrets>& daemons) {
+  double signed_for = 0, in_use = std::numeric_limits<double>::max();
+  for (const DaemonSecrets& daemon : daemons) {
+    if (!daemon.asked.ok()) continue;
+    signed_for = std::max(signed_for, daemon.has.signed_seconds());
+    in_use = std::min(in_use, daemon.has.in_use_seconds());
+  }
+  return std::max(0.0, signed_for + kMargin - in_use);
+}
+
+Result<std::vector<proto::TokenClaims>> tokens_that_would_end(client::BlockingClient& client, uint64_t own) {
+  std::vector<proto::TokenClaims> ending;
+  for (uint64_t after = 0;;) {
+    KINTSUGI_ASSIGN(const proto::ListTokensResponse page, client.run(client.async().list_tokens(after)));
+    for (const proto::StoredToken& token : page.tokens()) {
+      after = token.claims().id();
+      if (is_usable(token) && token.claims().secret() != own) ending.push_back(token.claims());
+    }
+    if (!page.more() || page.tokens().empty()) return ending;
+  }
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,69 @@
+/// One secret of the cluster follows another while the cluster runs, step by step. Which step is next follows from the
+/// secret's file and from what the daemons say that they have, so that a rotation goes on wherever it was interrupted:
+///
+/// ```
+/// file           what has to hold before the next step
+/// A              every daemon has A alone
+/// A, next B      every daemon accepts B
+/// B, former A    every daemon proves and signs with B; what A signed has expired
+/// B              every daemon has B alone: the rotation is done
+/// ```
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/lib/blocking_client.h"
+#include "common/base/status.h"
+#include "common/proto/token.pb.h"
+#include "common/rpc/secret.h"
+
+namespace kintsugi::cli {
+
+/// Where the cluster's secret lies: one file, and copies of it that are for other hosts.
+class SecretFiles {
+ public:
+  explicit SecretFiles(std::string file) : file_(std::move(file)) {}
+  /// What `kintsugi cluster init` made: the cluster's own file, and one for each host that has daemons. kNotFound.
+  static Result<SecretFiles> of_key_directory(const std::string& directory);
+
+  const std::string& file() const { return file_; }
+  const std::vector<std::string>& copies() const { return copies_; }
+  Result<rpc::SecretKeys> read() const { return rpc::read_secret(file_); }
+  /// Replaces the file, and then the copies.
+  Status replace(const rpc::SecretKeys& keys) const;
+  /// Gives the copies what the file has: an interruption may have left them behind.
+  Status level_copies() const;
+
+ private:
+  std::string file_;
+  std::vector<std::string> copies_;
+};
+
+/// A daemon, and what it said when it was asked.
+struct DaemonSecrets {
+  std::string name, address;
+  bool away = false;  ///< the metaserver does not hear it either
+  Status asked{};
+  proto::SecretStatusResponse has{};
+};
+
+/// Secrets as they may be shown (Secret::id).
+struct SecretIds {
+  explicit SecretIds(const rpc::SecretKeys& keys);
+  uint64_t own = 0, other = 0;
+  rpc::SecretKeys::Other other_is;
+};
+std::string id_text(uint64_t id);
+
+/// Asks every daemon that the metaserver knows, which is the first. A daemon that does not answer has its error.
+Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client);
+/// Why the daemon is not ready for the step that follows the file; empty: it is.
+std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file);
+/// How many seconds it takes until nothing that the former secret signed is good any more, tokens apart.
+double seconds_until_expired(const std::vector<DaemonSecrets>& daemons);
+
+/// The tokens that may be used now, and that another secret than `own` signed.
+Result<std::vector<proto::TokenClaims>> tokens_that_would_end(client::BlockingClient& client, uint64_t own);
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,177 @@
+#include "common/rpc/secret_file.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+
+#include "common/log/log.h"
+#include "common/rpc/private_file.h"
+#include "common/rpc/token.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+constexpr size_t kHexDigits = 2 * sizeof(SecretKey);
+constexpr size_t kMostRead = 8192;
+constexpr std::string_view kNext = "next ", kFormer = "former ";
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool parse_hex(std::string_view digits, SecretKey& key) {
+  if (digits.size() != kHexDigits) return false;
+  for (size_t i = 0; i < key.size(); ++i) {
+    const int high = hex_digit(digits[2 * i]), low = hex_digit(digits[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    key[i] = static_cast<std::byte>(high * 16 + low);
+  }
+  return true;
+}
+
+/// The second line.
+bool parse_other(std::string_view line, SecretKeys& keys) {
+  using Other = SecretKeys::Other;
+  for (const auto& [word, is] : {std::pair(kNext, Other::kNext), std::pair(kFormer, Other::kFormer)}) {
+    if (!line.starts_with(word)) continue;
+    keys.other_is = is;
+    return parse_hex(line.substr(word.size()), keys.other) && keys.other != keys.own;
+  }
+  return false;
+}
+
+bool parse_secret(std::string_view text, SecretKeys& keys) {
+  if (text.empty() || text.back() != '\n') return false;
+  text.remove_suffix(1);
+  const size_t end = text.find('\n');
+  if (!parse_hex(text.substr(0, end), keys.own)) return false;
+  return end == text.npos || parse_other(text.substr(end + 1), keys);
+}
+
+void append_hex(const SecretKey& key, std::string& text) {
+  for (const std::byte byte : key)
+    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  text += '\n';
+}
+
+Result<SecretKeys> read_token(const std::string& path) {
+  KINTSUGI_ASSIGN(const Secret token, load_token(path));
+  return *token.keys();
+}
+
+}  // namespace
+
+std::string secret_text(const SecretKeys& keys) {
+  std::string text;
+  append_hex(keys.own, text);
+  if (keys.other_is == SecretKeys::Other::kNone) return text;
+  text += keys.other_is == SecretKeys::Other::kNext ? kNext : kFormer;
+  append_hex(keys.other, text);
+  return text;
+}
+
+Result<SecretKeys> read_secret(const std::string& path) {
+  // A token is longer: it is read as far as it takes to tell.
+  KINTSUGI_ASSIGN(std::string text, read_private_file(path, "secret file", kMostRead));
+  if (looks_like_token(text))
+    return Status{Code::kInvalidArgument,
+                  "secret file " + path +
+                      " holds a token: name it with --token-file or KINTSUGI_TOKEN_FILE; daemons need the "
+                      "secret"};
+  SecretKeys keys;
+  const bool understood = parse_secret(text, keys);
+  OPENSSL_cleanse(text.data(), text.size());
+  if (!understood)
+    return Status{Code::kInvalidArgument,
+                  "secret file " + path +
+                      " must hold 64 hex digits and a newline, and while the secret is rotated a second "
+                      "line: next or former, and the digits of another one"};
+  return keys;
+}
+
+Result<SecretKey> random_secret() {
+  SecretKey key;
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(key.data()), static_cast<int>(key.size())) != 1)
+    return Status{Code::kInternal, "no randomness for a cluster secret"};
+  return key;
+}
+
+SharedKeys::Stamp SharedKeys::stamp_of(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  // The time of the last change of the inode: a mode that was put right counts, too, and a copy that keeps other times.
+  return {.inode = info.st_ino,
+          .bytes = static_cast<uint64_t>(info.st_size),
+          .changed = WallTime(std::chrono::seconds(info.st_ctim.tv_sec) + Duration(info.st_ctim.tv_nsec))};
+}
+
+Result<std::shared_ptr<SharedKeys>> SharedKeys::follow(const std::string& path, Read read) {
+  // Taken first: a file that changes meanwhile is read again.
+  const Stamp stamp = stamp_of(path);
+  KINTSUGI_ASSIGN(SecretKeys keys, read(path));
+  auto shared = std::make_shared<SharedKeys>(std::move(keys));
+  shared->path_ = path;
+  shared->read_ = read;
+  shared->stamp_ = stamp;
+  shared->in_use_since_ = stamp.changed;
+  return shared;
+}
+
+Result<std::shared_ptr<SharedKeys>> SharedKeys::follow_secret(const std::string& path) {
+  return follow(path, &read_secret);
+}
+
+Result<std::shared_ptr<SharedKeys>> SharedKeys::follow_token(const std::string& path) {
+  return follow(path, &read_token);
+}
+
+std::shared_ptr<const SecretKeys> SharedKeys::keys() const {
+  const std::lock_guard lock(mutex_);
+  return keys_;
+}
+
+WallTime SharedKeys::in_use_since() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_since_;
+}
+
+std::string SharedKeys::complaint() const {
+  const std::lock_guard lock(mutex_);
+  return complaint_;
+}
+
+void SharedKeys::look(TimePoint now) {
+  if (path_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (now < look_again_) return;
+  look_again_ = now + kLookInterval;
+  read_again();
+}
+
+void SharedKeys::look_at_once() {
+  if (path_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  read_again();
+}
+
+void SharedKeys::read_again() {
+  const Stamp stamp = stamp_of(path_);
+  if (stamp == stamp_) return;
+  stamp_ = stamp;
+  Result<SecretKeys> keys = read_(path_);
+  complaint_ = keys ? "" : keys.error().message();
+  if (!keys)
+    return log::warning("{} has changed and cannot be used, what it held before stays in use: {}", path_,
+                        complaint_);
+  if (*keys == *keys_) return;
+  if (keys->own != keys_->own) in_use_since_ = stamp.changed;
+  keys_ = std::make_shared<const SecretKeys>(std::move(*keys));
+  version_.fetch_add(1, std::memory_order_release);
+  log::info("{} has changed and was read again{}", path_,
+            keys_->other_is == SecretKeys::Other::kNone ? "" : ": two secrets are accepted");
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,236 @@
+// The handshake while one secret of the cluster follows another: every two processes that share a secret understand each other.
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/proto/token.pb.h"
+#include "common/rpc/handshake.h"
+#include "common/rpc/token.h"
+#include "tests/common/rpc_rig.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+using Other = SecretKeys::Other;
+
+SecretKey key(int n) {
+  return test_secret(n).keys()->own;
+}
+
+Secret two(int own, Other other_is, int other) {
+  return Secret::with({.own = key(own), .other_is = other_is, .other = key(other)});
+}
+
+/// All that a process may have while 2 follows 1, in order.
+std::vector<Secret> all_states() {
+  return {test_secret(1), two(1, Other::kNext, 2), two(2, Other::kFormer, 1), test_secret(2)};
+}
+
+bool share_one(const Secret& a, const Secret& b) {
+  return std::ranges::any_of(a.each(), [&b](const Secret& one) { return b.accepts(one.id()); });
+}
+
+/// Body gets a runtime on real sockets.
+template <class Body>
+void run_with_sockets(Body body) {
+  runtime::ProductionRuntime production;
+  runtime::run_on(production, body(production.runtime()));
+}
+
+asio::awaitable<Status> ping(Rig& rig, Client& client) {
+  const proto::ErrorDetail request = text("x");
+  proto::ErrorDetail response;
+  co_return co_await client.call(Context{}, rig.at, Method::kPing, request, response);
+}
+
+TEST(RpcTwoSecrets, WhoeverSharesOneIsUnderstoodInBothDirections) {
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    for (const Secret& of_server : all_states()) {
+      for (const Secret& of_client : all_states()) {
+        Rig rig(runtime, runtime, {}, {}, of_server, of_client);
+        rig.start();
+        const Status answer = co_await ping(rig, rig.client);
+        EXPECT_EQ(answer.code(), share_one(of_server, of_client) ? Code::kOk : Code::kPermissionDenied)
+            << secret_text(*of_server.keys()) << secret_text(*of_client.keys()) << answer;
+        co_await rig.stop();
+      }
+    }
+  });
+}
+
+std::vector<std::byte> hello_without_hint(std::byte nonce) {
+  std::vector<std::byte> out(24, nonce);
+  std::memcpy(out.data(), &kMagic, 4);
+  std::memcpy(out.data() + 4, &kVersion, 2);
+  out[6] = out[7] = std::byte{0};
+  return out;
+}
+
+asio::awaitable<Status> send(runtime::Connection& connection, std::span<const std::byte> bytes) {
+  asio::const_buffer buffer(bytes.data(), bytes.size());
+  co_return co_await connection.write(std::span(&buffer, 1));
+}
+
+/// What a server answers to a client's hello: its own, and the proof.
+asio::awaitable<std::vector<std::byte>> answer_to(Rig& rig, std::span<const std::byte> hello) {
+  std::vector<std::byte> answer(56);
+  auto connection = co_await rig.client_runtime.network.dial(rig.at, rig.client_runtime.clock.now() + 5s);
+  if (!connection) co_return std::vector<std::byte>();
+  const Status sent = co_await send(**connection, hello);
+  const Status read = sent.ok() ? co_await (*connection)->read_exact(answer) : sent;
+  if (!read.ok()) answer.clear();
+  (*connection)->close();
+  co_return answer;
+}
+
+bool is_proof_by(const Secret& secret, std::span<const std::byte> hello, std::span<const std::byte> answer) {
+  std::vector<std::byte> message;
+  for (const char c : std::string_view("server"))
+    message.push_back(static_cast<std::byte>(c));
+  message.insert(message.end(), hello.begin(), hello.end());
+  message.insert(message.end(), answer.begin(), answer.begin() + 24);
+  return equal(secret.mac("handshake", message), answer.subspan(24));
+}
+
+TEST(RpcTwoSecrets, AClientOfABuildBeforeHintsIsShownTheOlderOne) {
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    for (const Secret& of_server : {two(1, Other::kNext, 2), two(2, Other::kFormer, 1)}) {
+      Rig rig(runtime, runtime, {}, {}, of_server, test_secret(1));
+      rig.start();
+      const std::vector<std::byte> hello = hello_without_hint(std::byte{7});
+      const std::vector<std::byte> answer = co_await answer_to(rig, hello);
+      CO_ASSERT_TRUE(answer.size() == 56);
+      EXPECT_TRUE(is_proof_by(test_secret(1), hello, answer));
+      co_await rig.stop();
+    }
+  });
+}
+
+asio::awaitable<void> take_hellos(runtime::Listener& listener, std::vector<std::vector<std::byte>>& hellos) {
+  while (auto connection = co_await listener.accept()) {
+    std::vector<std::byte> hello(24);
+    if ((co_await (*connection)->read_exact(hello)).ok()) hellos.push_back(std::move(hello));
+    (*connection)->close();
+  }
+}
+
+TEST(RpcTwoSecrets, AHelloSaysNothingTwice) {
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    const auto listener = runtime.network.listen({"127.0.0.1", 0});
+    CO_ASSERT_TRUE(listener);
+    std::vector<std::vector<std::byte>> hellos;
+    runtime::TaskGroup tasks(runtime);
+    tasks.spawn(take_hellos(**listener, hellos));
+    Client client(runtime, two(1, Other::kNext, 2));
+    const proto::ErrorDetail request = text("x");
+    proto::ErrorDetail response;
+    for (int i = 0; i < 50; ++i)
+      (void)co_await client.call(Context{}, (*listener)->local_endpoint(), Method::kPing, request, response);
+    co_await client.stop();
+    (*listener)->close();
+    co_await tasks.join();
+    std::set<std::vector<std::byte>> nonces, hints;
+    for (const std::vector<std::byte>& hello : hellos) {
+      nonces.insert({hello.begin() + 8, hello.end() - 4});
+      hints.insert({hello.end() - 4, hello.end()});
+    }
+    CO_ASSERT_TRUE(hellos.size() == 50);
+    EXPECT_EQ(nonces.size(), 50u);
+    EXPECT_EQ(hints.size(), 50u);
+  });
+}
+
+proto::TokenClaims claims(const runtime::Runtime& runtime, const Secret& signing) {
+  proto::TokenClaims claims;
+  claims.set_id(0xfeed);
+  claims.set_name("backup");
+  claims.set_role(proto::TokenClaims::READ);
+  claims.set_issued_ns(runtime.clock.wall_now().time_since_epoch().count());
+  claims.set_secret(signing.id());
+  return claims;
+}
+
+TEST(RpcTwoSecrets, TokensOfEitherAreGoodUntilTheirsIsDropped) {
+  LogCapture log;
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    for (const Secret& of_server : all_states()) {
+      for (const int signed_by : {1, 2}) {
+        const Secret signing = test_secret(signed_by);
+        const auto token = parse_token(token_text(signing, claims(runtime, signing).SerializeAsString()));
+        CO_ASSERT_TRUE(token);
+        Rig rig(runtime, runtime, {}, {}, of_server, *token);
+        rig.server.refuse_tokens({});
+        rig.start();
+        const Status answer = co_await ping(rig, rig.client);
+        EXPECT_EQ(answer.ok(), of_server.accepts(signing.id())) << signed_by << answer;
+        if (!answer.ok())
+          EXPECT_NE(answer.message().find("or the secret that signed it was dropped"), std::string::npos)
+              << answer;
+        co_await rig.stop();
+      }
+    }
+  });
+}
+
+class RotatedFiles : public ::testing::Test {
+ protected:
+  RotatedFiles() {
+    char name[] = "/tmp/kintsugi_rotated_XXXXXX";
+    directory_ = ::mkdtemp(name);
+  }
+  ~RotatedFiles() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const std::string& name, const Secret& secret) const {
+    const std::string path = directory_ + "/" + name;
+    std::filesystem::remove(path);
+    std::ofstream(path) << secret_text(*secret.keys());
+    EXPECT_EQ(::chmod(path.c_str(), 0600), 0);
+    return path;
+  }
+
+  std::string directory_;
+};
+
+TEST_F(RotatedFiles, AClientWhoseFileChangesProvesItselfAnewAndNoCallFails) {
+  run_with_sockets([this](runtime::Runtime runtime) -> asio::awaitable<void> {
+    const auto of_server = Secret::load(write("server", test_secret(1)));
+    const auto of_client = Secret::load(write("client", test_secret(1)));
+    CO_ASSERT_TRUE(of_server && of_client);
+    Rig rig(runtime, runtime, {}, {}, *of_server, *of_client);
+    rig.start();
+    CO_ASSERT_OK(co_await ping(rig, rig.client));
+    for (const Secret& state : {two(1, Other::kNext, 2), two(2, Other::kFormer, 1), test_secret(2)}) {
+      for (const char* name : {"server", "client"}) {
+        write(name, state);
+        (name == std::string("server") ? *of_server : *of_client).shared().look_at_once();
+        CO_ASSERT_OK(co_await ping(rig, rig.client));
+      }
+    }
+    co_await rig.stop();
+  });
+}
+
+TEST_F(RotatedFiles, AConnectionEndsWhenTheSecretThatItWasProvenWithIsDropped) {
+  LogCapture log;
+  run_with_sockets([this](runtime::Runtime runtime) -> asio::awaitable<void> {
+    const auto of_server = Secret::load(write("server", two(2, Other::kFormer, 1)));
+    CO_ASSERT_TRUE(of_server);
+    Rig rig(runtime, runtime, {}, {}, *of_server, test_secret(1));
+    rig.start();
+    CO_ASSERT_OK(co_await ping(rig, rig.client));
+    Client newer(runtime, test_secret(2));
+    CO_ASSERT_OK(co_await ping(rig, newer));
+    write("server", test_secret(2));
+    of_server->shared().look_at_once();
+    EXPECT_EQ((co_await ping(rig, rig.client)).code(), Code::kUnavailable);
+    KINTSUGI_EXPECT_OK(co_await ping(rig, newer));
+    co_await newer.stop();
+    co_await rig.stop();
+  });
+}
+
+}  // namespace
+}  // namespace kintsugi::rpc
