@@ -17,6 +17,7 @@
 #include "common/daemon/certificate_metrics.h"
 #include "common/daemon/loop_metrics.h"
 #include "common/daemon/page_tokens.h"
+#include "common/daemon/peer_metrics.h"
 #include "common/log/audit_log.h"
 #include "common/log/log.h"
 #include "common/runtime/production/activity_file.h"
@@ -207,6 +208,7 @@ Status run_parsed(Settings& settings, const std::function<Result<std::string>()>
     shell.http_address = http.local_endpoint().to_string();
   }
   KINTSUGI_ASSIGN(daemon, make(shell));
+  add_peer_metrics(daemon->rpc_server(), metrics);
   Status status = runtime::run_on(production, serve(shell, *daemon, hangup, started));
   if (started) exit_status = shell.ending.exit_status();
   return status;

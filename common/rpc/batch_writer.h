@@ -47,7 +47,8 @@ class BatchWriter {
   /// Frames not written yet are dropped.
   void stop();
 
-  bool full() const { return queued_.size() + writing_.size() > kMaxQueuedBytes; }
+  size_t bytes() const { return queued_.size() + writing_.size(); }
+  bool full() const { return bytes() > kMaxQueuedBytes; }
 
  private:
   runtime::Clock& clock_;

@@ -4,6 +4,12 @@
 #include <cstring>
 
 namespace kintsugi::rpc {
+namespace {
+
+/// A large frame is in memory three times at most: in the buffer, as the bytes of a request, and parsed.
+constexpr size_t kCopiesOfAFrame = 3;
+
+}  // namespace
 
 void ConnectionRegistry::close_all() {
   for_each([](BufferedConnection& connection) { connection.close(); });
@@ -11,7 +17,7 @@ void ConnectionRegistry::close_all() {
 
 void ConnectionRegistry::close_stalled(TimePoint since) {
   for_each([since](BufferedConnection& connection) {
-    if (connection.writing_since() < since) connection.close();
+    if (std::min(connection.writing_since(), connection.large_since()) < since) connection.close();
   });
 }
 
@@ -22,7 +28,8 @@ BufferedConnection::BufferedConnection(std::unique_ptr<runtime::Connection> conn
       peer_(connection_->peer()),
       registry_(registry),
       serial_(registry->next_serial_++),
-      watched_(executor) {
+      watched_(executor),
+      held_(executor) {
   registry_->connections_.emplace(serial_, this);
 }
 
@@ -61,6 +68,22 @@ void BufferedConnection::make_room(size_t needed) {
   begin_ = 0;
 }
 
+asio::awaitable<Result<Peer::Held>> BufferedConnection::hold(Need need) {
+  Peer::Waiter waiter(*peer_share_, need, held_);
+  while (!waiter.granted() && is_open())
+    co_await held_.wait();
+  if (!is_open()) co_return Status{Code::kCancelled, "connection closed"};
+  co_return waiter.take();
+}
+
+void BufferedConnection::end_large_frame() {
+  large_since_ = TimePoint::max();
+  large_ = {};
+  if (begin_ != end_) return;
+  buffer_ = {};
+  begin_ = end_ = 0;
+}
+
 asio::awaitable<Result<size_t>> BufferedConnection::fill(size_t needed) {
   if (watching_) {
     while (watching_)
@@ -68,6 +91,13 @@ asio::awaitable<Result<size_t>> BufferedConnection::fill(size_t needed) {
     if (begin_ != end_) co_return end_ - begin_;
   }
   if (read_outcome_) co_return *read_outcome_;
+  if (needed > kControlBufferBytes && peer_share_ && large_since_ == TimePoint::max()) {
+    // All that it will take at once, its answer too: those who held a part and waited for the rest would wait for one
+    // another.
+    KINTSUGI_CO_ASSIGN(large_,
+                       co_await hold({.requests = 1, .bytes = kCopiesOfAFrame * needed + kMaxHeaderBytes}));
+    large_since_ = clock_->now();
+  }
   make_room(needed);
   KINTSUGI_ASSERT(end_ < buffer_.size());
   Result<size_t> read = co_await connection_->read_some(std::span(buffer_).subspan(end_));

@@ -12,8 +12,10 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
+#include "common/rpc/follower.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/frame_marks.h"
+#include "common/rpc/peers.h"
 #include "common/rpc/wakeup.h"
 #include "common/runtime/clock.h"
 #include "common/runtime/network.h"
@@ -26,7 +28,7 @@ class BufferedConnection;
 class ConnectionRegistry {
  public:
   void close_all();
-  /// Closes connections whose write began before `since` and has not ended.
+  /// Closes connections of which a write or a large frame that comes in began before `since` and has not ended.
   void close_stalled(TimePoint since);
   size_t size() const { return connections_.size(); }
 
@@ -66,7 +68,10 @@ class BufferedConnection {
   BufferedConnection& operator=(const BufferedConnection&) = delete;
 
   std::span<const std::byte> buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  void consume(size_t bytes) { begin_ += bytes; }
+  void consume(size_t bytes) {
+    begin_ += bytes;
+    if (large_since_ != TimePoint::max()) end_large_frame();
+  }
   void set_buffer_bytes(size_t bytes) { buffer_bytes_ = bytes; }
 
   /// The frame at the front of the buffer; none when it is not complete: the buffer must then hold at least
@@ -82,6 +87,22 @@ class BufferedConnection {
   asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) {
     return connection_->write(buffers);
   }
+
+  /// On the server's side, once it is proven who the peer is. From now on frames that do not fit into a buffer for small
+  /// ones wait until their peer may have so much memory.
+  void belongs_to(std::shared_ptr<Peer> peer, const runtime::Clock& clock) {
+    peer_share_ = std::move(peer);
+    clock_ = &clock;
+  }
+  /// Null on the client's side, and before the proof.
+  Peer* share() const { return peer_share_.get(); }
+  /// Waits until the peer may have that. kCancelled: the connection was closed meanwhile. REQUIRES: belongs_to().
+  asio::awaitable<Result<Peer::Held>> hold(Need need);
+  /// What the large frame at the front of the buffer, and a request in it, take of the peer's share; empty: the frame is
+  /// not large. To be taken before consume(), and held as long as what is made of the frame.
+  Peer::Held take_large_frame() { return std::move(large_); }
+  /// Since when a large frame comes in; max when none does.
+  TimePoint large_since() const { return large_since_; }
 
   /// Since when a write is under way; max when none is. For close_stalled.
   void set_writing_since(TimePoint since) { writing_since_ = since; }
@@ -101,14 +122,19 @@ class BufferedConnection {
   FrameMarks& marks() { return marks_; }
   const FrameMarks& marks() const { return marks_; }
 
-  void close() { connection_->close(); }
+  void close() {
+    connection_->close();
+    held_.notify();
+  }
   bool is_open() const { return connection_->is_open(); }
   const std::string& peer() const { return peer_; }
-  /// Tells it from all other connections of its registry; never 0.
-  uint64_t serial() const { return serial_; }
+  /// Tells it from all other connections of its registry; never 0. Once it is proven the number of its peer is in it
+  /// (peer_of in follower.h).
+  uint64_t serial() const { return serial_ | (peer_share_ ? peer_share_->number() << kPeerNumberShift : 0); }
 
  private:
   void make_room(size_t needed);
+  void end_large_frame();
   static asio::awaitable<void> read_ahead(std::shared_ptr<BufferedConnection> self);
 
   std::unique_ptr<runtime::Connection> connection_;
@@ -124,6 +150,12 @@ class BufferedConnection {
   bool watching_ = false;
   std::optional<Result<size_t>> read_outcome_;  ///< the end of the stream or an error, as seen by watch
   Wakeup watched_;
+
+  std::shared_ptr<Peer> peer_share_;
+  const runtime::Clock* clock_ = nullptr;
+  Wakeup held_;  ///< notified when the peer may have what a waiter asked for
+  Peer::Held large_;
+  TimePoint large_since_ = TimePoint::max();
 };
 
 }  // namespace kintsugi::rpc

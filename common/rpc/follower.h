@@ -53,6 +53,12 @@ inline constexpr uint64_t kFollowedRequest = uint64_t{1} << 63;
 inline bool is_followed(const Context& context) {
   return (context.connection & kFollowedRequest) != 0;
 }
+/// The number of a peer is in the numbers of its connections from this bit on.
+inline constexpr int kPeerNumberShift = 40;
+/// Whose request it is, as Peer::number() has it; 0: it is no request.
+inline uint64_t peer_of(const Context& context) {
+  return (context.connection & ~kFollowedRequest) >> kPeerNumberShift;
+}
 /// The connection on which the request arrived, as Server::on_connection_ended has it.
 inline uint64_t connection_of(const Context& context) {
   return context.connection & ~kFollowedRequest;

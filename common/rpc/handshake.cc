@@ -227,7 +227,7 @@ asio::awaitable<Result<std::string>> read_claims(BufferedConnection& connection,
 }
 
 asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                                      const RefusedTokens& refused,
+                                                      Doorkeeper& doorkeeper,
                                                       BufferedConnection& connection) {
   secret.shared().look(runtime.clock.now());
   Hello peer;
@@ -253,7 +253,7 @@ asio::awaitable<Result<Principal>> exchange_as_server(const runtime::Runtime& ru
   Mac peer_proof;
   KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
   const bool peer_proven = equal(peer_proof, prove(key, "client", peer, own));
-  const Status allowed = peer_proven ? refused.check(*principal, runtime.clock.wall_now()) : unproven(key);
+  const Status allowed = peer_proven ? doorkeeper.check(*principal, connection.peer()) : unproven(key);
   if (peer_proven && !allowed.ok()) {
     (void)co_await send_refusal(connection, allowed);
     co_return allowed;
@@ -277,11 +277,11 @@ asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const S
 }
 
 asio::awaitable<Result<Principal>> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                                   const RefusedTokens& refused,
+                                                   Doorkeeper& doorkeeper,
                                                    std::shared_ptr<BufferedConnection> connection,
                                                    TimePoint deadline) {
   CloseTimer timer(runtime.clock, deadline, connection);
-  Result<Principal> principal = co_await exchange_as_server(runtime, secret, refused, *connection);
+  Result<Principal> principal = co_await exchange_as_server(runtime, secret, doorkeeper, *connection);
   if (timer.fired()) principal = Status{Code::kDeadlineExceeded, "handshake: not finished in time"};
   co_return principal;
 }

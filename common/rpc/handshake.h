@@ -27,7 +27,6 @@
 
 #include "common/base/status.h"
 #include "common/rpc/buffered_connection.h"
-#include "common/rpc/refused_tokens.h"
 #include "common/rpc/secret.h"
 #include "common/rpc/token.h"
 #include "common/runtime/runtime.h"
@@ -38,14 +37,22 @@ namespace kintsugi::rpc {
 inline constexpr uint16_t kOldestVersion = 2;
 
 /// Errors: kPermissionDenied (secrets differ, the token is refused, or only one end speaks TLS), kInvalidArgument (not a
-/// Kintsugi peer, another version), kUnavailable (the server does not know yet which tokens are revoked),
-/// kDeadlineExceeded, or that of the connection. Those of a client name the peer. The caller closes the connection on any
-/// error; at the deadline it is closed here.
+/// Kintsugi peer, another version), kUnavailable (the server does not know yet which tokens are revoked, or the peer has
+/// too many connections), kDeadlineExceeded, or that of the connection. Those of a client name the peer. The caller
+/// closes the connection on any error; at the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                         std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
+/// Who a server lets in of those who have proven themselves.
+class Doorkeeper {
+ public:
+  virtual ~Doorkeeper() = default;
+  /// Not ok: it is refused for this reason, which it is told.
+  virtual Status check(const Principal& by, const std::string& address) = 0;
+};
+
 /// Who has proven itself, and with which secret. REQUIRES: `secret` is the cluster's.
 asio::awaitable<Result<Principal>> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
-                                                   const RefusedTokens& refused,
+                                                   Doorkeeper& doorkeeper,
                                                    std::shared_ptr<BufferedConnection> connection,
                                                    TimePoint deadline);
 

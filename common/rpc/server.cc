@@ -83,6 +83,10 @@ size_t Server::connections() const {
   return state_->connections->size();
 }
 
+Server::HeldBack Server::held_back() const {
+  return {state_->peers->held_back(), state_->peers->times_held_back()};
+}
+
 const void* Server::code_of(Method method) const {
   if (const UnaryHandler* unary = state_->unary_handler(method))
     return reinterpret_cast<const void*>(unary->invoke);

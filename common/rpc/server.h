@@ -33,7 +33,8 @@ struct ServerLimits {
 /// The Context given to a handler has the caller's deadline and trace, and `recorder` as given here.
 /// A request by a token needs the right of its method (rights.h), and those that administer are told in the audit log.
 /// Anything malformed or unproven closes that connection, with a logged reason (a few a minute), and touches nothing
-/// else. How many connections may be unproven at a time is limited, in all and by address (strangers.h).
+/// else. How many connections may be unproven at a time is limited, in all and by address (strangers.h). What one peer may
+/// have of the server is limited, too: what is over it is not read until there is room (peers.h).
 class Server {
  public:
   Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits = {});
@@ -86,6 +87,12 @@ class Server {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   size_t connections() const;  ///< number of open connections
+  /// Peers that have as much of the server as one may have (peers.h).
+  struct HeldBack {
+    size_t peers = 0;    ///< peers of which requests wait now
+    uint64_t times = 0;  ///< how often a request had to wait, or a connection was refused
+  };
+  HeldBack held_back() const;
   /// The code that a call of the method comes to first, for a debugger or a tracer; null: nothing is registered for it.
   const void* code_of(Method method) const;
   asio::awaitable<void> stop();

@@ -28,7 +28,8 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
         admission_(std::move(admission)),
         connection_(std::move(connection)),
         writer_(core.runtime.executor, core.runtime.clock),
-        room_(core.runtime.executor) {
+        room_(core.runtime.executor),
+        queued_(connection_->share()->hold_bytes(0)) {
     connection_->set_buffer_bytes(BufferedConnection::kControlBufferBytes);
   }
 
@@ -36,10 +37,12 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   asio::awaitable<Status> serve();
 
  private:
-  Status start_call(const FrameView& frame);
+  /// What the request takes of its peer's share, from now until its answer is queued.
+  Need need_of(const FrameView& frame) const;
+  Status start_call(const FrameView& frame, Peer::Held held);
   // Spawned coroutines get `self` as a parameter: it must be held before they first run.
   static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self, const UnaryHandler& handler,
-                                        FrameHeader header, std::string request);
+                                        FrameHeader header, std::string request, Peer::Held held);
   asio::awaitable<Status> invoke(const UnaryHandler& handler, Context context, Method method,
                                  MessageLite& request, MessageLite& response) const;
   void respond(const FrameHeader& request, Status status, const MessageLite& response);
@@ -54,6 +57,7 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   Wakeup room_;  ///< notified when a call ended or responses were sent
   size_t calls_ = 0;
   bool ended_ = false;
+  Peer::Held queued_;  ///< answers that are not written yet
 };
 
 asio::awaitable<Status> ControlSession::serve() {
@@ -73,7 +77,22 @@ asio::awaitable<Status> ControlSession::serve() {
       ended = frame.error();
     } else if (*frame) {
       size_t bytes = (*frame)->bytes();
-      ended = admission_.stands() ? start_call(**frame) : kProvenInVain;
+      if (!admission_.stands()) {
+        ended = kProvenInVain;
+        continue;
+      }
+      Peer::Held held = connection_->take_large_frame();
+      const Need need = need_of(**frame);
+      if (!held) held = connection_->share()->try_hold(need);
+      if (!held) {
+        auto granted = co_await connection_->hold(need);
+        if (!granted) {
+          ended = granted.error();
+          continue;
+        }
+        held = std::move(*granted);
+      }
+      ended = start_call(**frame, std::move(held));
       connection_->consume(bytes);
     } else {
       Result<size_t> read = co_await connection_->fill(needed);
@@ -92,7 +111,16 @@ asio::awaitable<Status> ControlSession::serve() {
   co_return ended;
 }
 
-Status ControlSession::start_call(const FrameView& frame) {
+Need ControlSession::need_of(const FrameView& frame) const {
+  const auto method = static_cast<size_t>(frame.header.method);
+  const size_t answer = method < kMethods ? core_.largest_answers[method] : 0;
+  // The request is in memory twice: its bytes, and parsed.
+  const size_t bytes = Peer::kRequestBytes + 2 * frame.message.size() + answer;
+  const bool few = calls_ < Peer::kFewRequests && bytes <= Peer::kSmallBytes;
+  return {.requests = 1, .bytes = bytes, .always = few && writer_.bytes() <= Peer::kSmallBytes};
+}
+
+Status ControlSession::start_call(const FrameView& frame, Peer::Held held) {
   const FrameHeader& header = frame.header;
   connection_->marks().received(header, frame.bytes());
   if (header.flags != kFlagRequest || header.status != Code::kOk) {
@@ -112,7 +140,7 @@ Status ControlSession::start_call(const FrameView& frame) {
   // A copy, since the view ends with consume(), before the handler runs.
   std::string request(reinterpret_cast<const char*>(frame.message.data()), frame.message.size());
   ++calls_;
-  core_.group.spawn(run_call(shared_from_this(), *handler, header, std::move(request)));
+  core_.group.spawn(run_call(shared_from_this(), *handler, header, std::move(request), std::move(held)));
   return {};
 }
 
@@ -127,7 +155,7 @@ asio::awaitable<Status> ControlSession::invoke(const UnaryHandler& handler, Cont
 
 asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
                                                const UnaryHandler& handler, FrameHeader header,
-                                               std::string bytes) {
+                                               std::string bytes, Peer::Held held) {
   const std::unique_ptr<MessageLite> request(handler.request->New());
   const std::unique_ptr<MessageLite> response(handler.response->New());
   Status status = kUnparsed;
@@ -159,6 +187,8 @@ void ControlSession::respond(const FrameHeader& request, Status status, const Me
   if (bytes > kMaxHeaderBytes) {
     status = {Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}", bytes, kMaxHeaderBytes)};
   }
+  if (const auto method = static_cast<size_t>(request.method); method < kMethods && status.ok())
+    core_.largest_answers[method] = std::max(core_.largest_answers[method], bytes);
   header.status = status.code();
   connection_->marks().sent(header, kFrameHeaderBytes + bytes);
   if (status.ok()) {
@@ -166,12 +196,14 @@ void ControlSession::respond(const FrameHeader& request, Status status, const Me
   } else {
     writer_.append(header, encode_error(status));
   }
+  queued_.resize(writer_.bytes());
 }
 
 asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession> self) {
   while (!self->ended_) {
     Status written = co_await self->writer_.write_batch(*self->connection_);
     if (!written.ok()) self->ended_ = true;
+    self->queued_.resize(self->writer_.bytes());
     self->room_.notify();
   }
   self->connection_->close();
@@ -216,6 +248,8 @@ asio::awaitable<Status> serve_stream(ServerCore& core, const Admission& admissio
 /// Serves a connection; its first request makes it one for streams or one for unary calls.
 asio::awaitable<Status> serve_requests(ServerCore& core, Principal by,
                                        std::shared_ptr<BufferedConnection> connection) {
+  connection->belongs_to(core.peers->of(by, connection->peer()), core.runtime.clock);
+  const Peer::Connected connected(connection->share()->shared_from_this());
   const Admission admission(core, std::move(by), connection->peer());
   while (true) {
     Result<FrameView> frame = co_await connection->next_frame();
@@ -232,6 +266,7 @@ asio::awaitable<Status> serve_requests(ServerCore& core, Principal by,
     }
     std::string request(reinterpret_cast<const char*>(frame->message.data()), frame->message.size());
     connection->marks().received(header, frame->bytes());
+    const Peer::Held held = connection->take_large_frame();
     connection->consume(frame->bytes());
     KINTSUGI_CO_TRY(co_await serve_stream(core, admission, connection, header, std::move(request)));
   }
@@ -247,7 +282,7 @@ asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<Buffere
   Result<Principal> principal = Status{Code::kInternal, "not proven"};
   {
     const Strangers::Guard guard(core.strangers, *connection);
-    principal = co_await prove_as_server(core.runtime, core.secret, core.refused, connection, deadline);
+    principal = co_await prove_as_server(core.runtime, core.secret, core, connection, deadline);
   }
   const bool proven = principal.has_value();
   const Status ended =

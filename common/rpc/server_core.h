@@ -1,12 +1,15 @@
 /// The state that a Server shares with the coroutines that serve its connections; they all end before it does.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "common/rpc/buffered_connection.h"
 #include "common/rpc/follower.h"
+#include "common/rpc/handshake.h"
+#include "common/rpc/peers.h"
 #include "common/rpc/rate_limit.h"
 #include "common/rpc/refused_tokens.h"
 #include "common/rpc/server.h"
@@ -15,7 +18,7 @@
 
 namespace kintsugi::rpc {
 
-struct ServerCore {
+struct ServerCore : Doorkeeper {
   ServerCore(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
       : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}
 
@@ -25,6 +28,10 @@ struct ServerCore {
   ServerLimits limits;
   std::vector<UnaryHandler> unary_handlers{kMethods};
   std::vector<StreamHandler> stream_handlers{kMethods};
+  std::shared_ptr<Peers> peers = std::make_shared<Peers>(runtime.executor, runtime.clock);
+  /// The largest answer to each method so far. A request takes that much of its peer's share before it runs: its answer may
+  /// have to wait in memory.
+  std::vector<size_t> largest_answers = std::vector<size_t>(kMethods);
   std::shared_ptr<ConnectionRegistry> connections = std::make_shared<ConnectionRegistry>();
   Strangers strangers;
   RateLimit complaints{10, std::chrono::minutes(1)};
@@ -36,6 +43,12 @@ struct ServerCore {
   std::function<void(uint64_t connection)> connection_ended;
   RefusedTokens refused;
   Server::Admit admit;  ///< may be empty
+
+  Status check(const Principal& by, const std::string& address) override {
+    KINTSUGI_TRY(refused.check(by, runtime.clock.wall_now()));
+    const size_t open = std::min(connections->size(), limits.max_connections);
+    return peers->check_connection(by, address, limits.max_connections - open);
+  }
 
   /// Null when nothing is registered for the method.
   const UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }

@@ -1,23 +1,15 @@
 #include "common/rpc/strangers.h"
 
 #include <algorithm>
-#include <string_view>
+
+#include "common/rpc/peers.h"
 
 namespace kintsugi::rpc {
-namespace {
-
-/// "10.0.0.1" of "10.0.0.1:54321".
-std::string_view address_of(const BufferedConnection& connection) {
-  const std::string_view peer = connection.peer();
-  return peer.substr(0, peer.rfind(':'));
-}
-
-}  // namespace
 
 Strangers::Guard::Guard(Strangers& strangers, BufferedConnection& connection) : strangers_(strangers) {
   auto& all = strangers.connections_;
   const auto same = [&](const BufferedConnection* other) {
-    return address_of(*other) == address_of(connection);
+    return address_of(other->peer()) == address_of(connection.peer());
   };
   // Closed ones leave the list when their coroutines have ended.
   if (all.size() >= kMost) {

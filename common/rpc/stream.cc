@@ -105,6 +105,7 @@ asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::Messag
     co_return state.end_operation({Code::kCorrupt, "a frame's header does not parse"});
   }
   state.connection->marks().received(header, frame->bytes() + header.payload_bytes);
+  state.large = state.connection->take_large_frame();
   state.connection->consume(frame->bytes());
   state.payload_left = header.payload_bytes;
   state.received_end = (header.flags & kFlagEnd) != 0;

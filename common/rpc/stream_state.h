@@ -55,6 +55,7 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
 
   std::string scratch;
   std::vector<asio::const_buffer> gather;
+  Peer::Held large;           ///< what the last frame's header takes of the peer's share, when it is large
   uint32_t payload_left = 0;  ///< bytes of the last frame's payload that have not been received yet
   bool sent_end = false, received_end = false;
 

@@ -14,6 +14,7 @@ namespace kintsugi::runtime {
 
 Buffer::Buffer(Buffer&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
+      holder_(std::exchange(other.holder_, 0)),
       share_(std::exchange(other.share_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
@@ -22,6 +23,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
   give_back();
   pool_ = std::exchange(other.pool_, nullptr);
+  holder_ = std::exchange(other.holder_, 0);
   share_ = std::exchange(other.share_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
@@ -37,10 +39,12 @@ void Buffer::give_back() {
   pool_->give_back(data_);
   if (share_ != nullptr)
     do_or_lose(pool_->faults_, {FaultPoint::kRelease, "buffer"}, [share = share_] { share->release(); });
+  pool_->end_hold(share_, holder_);
 }
 
 BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes)
-    : faults_(runtime.faults),
+    : runtime_(runtime),
+      faults_(runtime.faults),
       buffer_bytes_(buffer_bytes),
       without_memory_(count),
       unused_(count),
@@ -81,6 +85,54 @@ asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline, Semaphor
     share.release();
   }
   co_return buffer;
+}
+
+bool BufferPool::may_have_another(const Holder& holder, const Semaphore& share) const {
+  return holder.buffers == 0 || holder.buffers < std::min(slots_.free(), share.free());
+}
+
+asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline, Semaphore& share, uint64_t number) {
+  if (number == 0) co_return co_await acquire(deadline, share);
+  const auto place = holders_.try_emplace({&share, number}, runtime_).first;
+  Holder& holder = place->second;
+  ++holder.users;
+  // Whoever waits here waits for a buffer that its holder has.
+  Status granted;
+  for (bool first = holder.room.waiting() == 0; granted.ok() && !(first && may_have_another(holder, share));
+       first = true) {
+    if (!co_await holder.room.wait_until(deadline))
+      granted = Status{Code::kDeadlineExceeded, "others of the same peer have the buffers"};
+  }
+  if (!granted.ok()) {
+    leave(place);
+    co_return granted;
+  }
+  ++holder.buffers;
+  if (may_have_another(holder, share)) holder.room.notify_one();
+  auto buffer = co_await acquire(deadline, share);
+  if (buffer) {
+    buffer->holder_ = number;
+  } else {
+    --holder.buffers;
+    leave(place);
+  }
+  co_return buffer;
+}
+
+void BufferPool::leave(Holders::iterator place) {
+  if (--place->second.users == 0) holders_.erase(place);
+}
+
+void BufferPool::end_hold(Semaphore* share, uint64_t number) {
+  if (number != 0) {
+    const auto place = holders_.find({share, number});
+    KINTSUGI_ASSERT(place != holders_.end());
+    --place->second.buffers;
+    leave(place);
+  }
+  // Everybody may have more than before.
+  for (auto& [key, holder] : holders_)
+    holder.room.notify_one();
 }
 
 Buffer BufferPool::try_acquire() {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -33,6 +36,7 @@ class Buffer {
   Buffer(BufferPool* pool, std::byte* data, size_t size) : pool_(pool), data_(data), size_(size) {}
   void give_back();
   BufferPool* pool_ = nullptr;
+  uint64_t holder_ = 0;         ///< for whom it is; 0: nobody in particular
   Semaphore* share_ = nullptr;  ///< the share whose slot the buffer occupies as well; null: no share
   std::byte* data_ = nullptr;
   size_t size_ = 0;
@@ -52,6 +56,9 @@ class BufferPool {
   /// The same for one of several users that may have no more buffers than `share` has slots, so that one that does not
   /// give its buffers back leaves some to the others. The share outlives the buffer.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline, Semaphore& share);
+  /// The same, for one of several holders who come and go (0: for none of them): none may have more buffers of the share
+  /// than are free, so that one that keeps them, or wants very many, leaves some to whoever comes next.
+  asio::awaitable<Result<Buffer>> acquire(TimePoint deadline, Semaphore& share, uint64_t holder);
   /// Takes a free buffer; empty when there is none.
   Buffer try_acquire();
 
@@ -68,6 +75,19 @@ class BufferPool {
   Buffer lend();  ///< REQUIRES: the caller has acquired a slot
   void give_back(std::byte* data);
 
+  /// What one holder has of a share.
+  struct Holder {
+    explicit Holder(const Runtime& runtime) : room(runtime) {}
+    size_t buffers = 0;  ///< that it has, or is about to get
+    size_t users = 0;    ///< these, and calls that wait for one: at 0 the holder is forgotten
+    Event room;
+  };
+  using Holders = std::map<std::pair<Semaphore*, uint64_t>, Holder>;
+  bool may_have_another(const Holder& holder, const Semaphore& share) const;
+  void leave(Holders::iterator place);
+  void end_hold(Semaphore* share, uint64_t holder);
+
+  const Runtime runtime_;
   FaultPoints* const faults_;
   std::span<std::byte> region_;
   size_t buffer_bytes_;
@@ -77,6 +97,7 @@ class BufferPool {
   /// The lowest entries of the stack: buffers that nobody borrowed since the last give_back_idle().
   size_t unused_;
   Semaphore slots_;
+  Holders holders_;
 };
 
 }  // namespace kintsugi::runtime

@@ -76,6 +76,49 @@ TEST_F(BufferPoolTest, WaitersGetABufferInTurnOrGiveUpAtTheDeadline) {
   EXPECT_EQ(pool.free(), 1u);
 }
 
+TEST_F(BufferPoolTest, OneHolderLeavesAsManyBuffersAsItHas) {
+  BufferPool pool(runtime, 8, 4096);
+  Semaphore share(runtime, 8);
+  TaskGroup tasks(runtime);
+  std::vector<Buffer> of_first, of_second;
+  const auto take = [&](uint64_t holder, std::vector<Buffer>& into) -> asio::awaitable<void> {
+    auto buffer = co_await pool.acquire(TimePoint::max(), share, holder);
+    if (buffer) into.push_back(std::move(*buffer));
+  };
+  const auto settle = [&]() -> asio::awaitable<void> {
+    for (int i = 0; i < 20; ++i)
+      co_await asio::post(runtime.executor, asio::use_awaitable);
+  };
+  const auto body = [&]() -> asio::awaitable<void> {
+    for (int i = 0; i < 20; ++i)
+      tasks.spawn(take(1, of_first));
+    co_await settle();
+    EXPECT_EQ(of_first.size(), 4u);
+    auto late = co_await pool.acquire(runtime.clock.now(), share, 1);
+    EXPECT_EQ(late.error().code(), Code::kDeadlineExceeded);
+    for (int i = 0; i < 3; ++i)
+      tasks.spawn(take(2, of_second));
+    co_await settle();
+    EXPECT_EQ(of_second.size(), 2u);
+    EXPECT_EQ(pool.free(), 2u) << "for whoever comes next";
+    while (of_first.size() < 20 || of_second.size() < 3) {
+      of_second.clear();
+      of_second.resize(3);  // it wants no more
+      const size_t before = of_first.size();
+      std::vector<Buffer> given_back = std::exchange(of_first, {});
+      given_back.clear();
+      of_first.resize(before);
+      co_await settle();
+    }
+    co_await tasks.join();
+    of_first.clear();
+    of_second.clear();
+  };
+  run_on(production, body());
+  EXPECT_EQ(pool.free(), 8u);
+  EXPECT_EQ(share.free(), 8u);
+}
+
 /// How many pages of the pool's region are in memory.
 size_t resident_pages(const BufferPool& pool) {
   std::vector<unsigned char> pages(pool.region().size() / kDiskAlignment);

@@ -11,6 +11,7 @@
 
 #include "chunkserver/store/disk/data_disk.h"
 #include "chunkserver/store/disk/interest.h"
+#include "common/rpc/follower.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
 #include "common/runtime/fault_points.h"
@@ -83,7 +84,8 @@ class DiskCalls {
 /// A call waits no longer than this for a buffer, whatever its deadline.
 inline constexpr Duration kBufferWaitLimit = std::chrono::seconds(30);
 
-/// A buffer for a transfer of the disk, out of its share of them. kDeadlineExceeded; kUnavailable as soon as the disk
+/// A buffer for a transfer of the disk, out of its share of them, of which one peer leaves some to others.
+/// kDeadlineExceeded; kUnavailable as soon as the disk
 /// hangs: those who wait for it have the buffers. `where`: the place that is said to wait.
 inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(
     Context context, runtime::BufferPool& buffers, DataDisk& disk,
@@ -95,7 +97,7 @@ inline asio::awaitable<Result<runtime::Buffer>> acquire_buffer(
   while (true) {
     if (Status answers = disk.check_answers(); !answers.ok()) co_return wait.finish(answers);
     const TimePoint look_again = std::min(limit, disk.health().hangs_at_soonest());
-    auto buffer = co_await buffers.acquire(look_again, disk.share_of_buffers());
+    auto buffer = co_await buffers.acquire(look_again, disk.share_of_buffers(), rpc::peer_of(context));
     if (buffer) co_return buffer;
     if (clock.now() >= limit) co_return wait.finish(buffer.error());
   }
