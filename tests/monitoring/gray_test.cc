@@ -189,7 +189,7 @@ TEST(Stalls, CoincidencesOfManyDisksDoNotHideABadOneOnTheirMachine) {
 using Outcome = proto::SightCheck;
 
 /// Ten servers, each of which checks one other every five seconds, and reports its last eight checks each second.
-struct Servers {
+struct GrayServers {
   UnreachedWatch watch;
   std::map<uint64_t, Checks> reports;
   TimePoint now{TimePoint(1h)};
@@ -221,7 +221,7 @@ struct Servers {
 };
 
 TEST(Unreached, AServerThatTakesNoNewConnectionsIsNamedWithinHalfAMinute) {
-  Servers servers;
+  GrayServers servers;
   servers.seconds(120, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
   EXPECT_TRUE(servers.watch.alarms(servers.now).empty());
   servers.seconds(40,
@@ -237,7 +237,7 @@ TEST(Unreached, AServerThatTakesNoNewConnectionsIsNamedWithinHalfAMinute) {
 }
 
 TEST(Unreached, WhatFailedWhileItHeardNothingIsForgottenOnceItAnswersAll) {
-  Servers servers;
+  GrayServers servers;
   servers.seconds(60, [](uint64_t, uint64_t) { return Outcome::ANSWERED; });
   servers.seconds(30,
                   [](uint64_t, uint64_t to) { return to == 7 ? Outcome::UNCONNECTED : Outcome::ANSWERED; });
@@ -250,7 +250,7 @@ TEST(Unreached, WhatFailedWhileItHeardNothingIsForgottenOnceItAnswersAll) {
 }
 
 TEST(Unreached, LongMessagesThatVanishAreToldFromConnectionsThatDo) {
-  Servers servers;
+  GrayServers servers;
   servers.seconds(100, [](uint64_t, uint64_t to) { return to == 2 ? Outcome::CUT : Outcome::ANSWERED; });
   const auto found = servers.watch.alarms(servers.now);
   ASSERT_EQ(found.size(), 1u);
@@ -258,7 +258,7 @@ TEST(Unreached, LongMessagesThatVanishAreToldFromConnectionsThatDo) {
 }
 
 TEST(Unreached, TwoCallersThatReachNobodyAccuseNobody) {
-  Servers servers;
+  GrayServers servers;
   for (int i = 0; i < 60; ++i) {
     servers.seconds(2, [](uint64_t from, uint64_t) {
       return from == 5 || from == 6 ? Outcome::UNCONNECTED : Outcome::ANSWERED;
@@ -268,7 +268,7 @@ TEST(Unreached, TwoCallersThatReachNobodyAccuseNobody) {
 }
 
 TEST(Unreached, ACallerThatReachesNobodyAccusesNobody) {
-  Servers servers;
+  GrayServers servers;
   for (int i = 0; i < 60; ++i) {
     servers.seconds(
         2, [](uint64_t from, uint64_t) { return from == 5 ? Outcome::UNCONNECTED : Outcome::ANSWERED; });

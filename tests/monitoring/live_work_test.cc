@@ -20,7 +20,7 @@ constexpr Site kOuter{"test.outer", {"x", "y"}, {"r"}};
 constexpr Site kInner{"test.inner"};
 constexpr Site kBranch{"test.branch"};
 
-size_t open_tasks(const LiveWork& live) {
+size_t count_open(const LiveWork& live) {
   size_t count = 0;
   TaskRecord task;
   for (uint32_t slot = 1; slot < live.tasks().slots(); ++slot)
@@ -46,7 +46,7 @@ TEST(LiveWork, AModuleThatNeverEndsIsSeenByAnotherThreadWithItsPlaceAgeAndProgre
     EXPECT_EQ(clock.now().time_since_epoch().count() - records[1].progressed_ns, Duration(4s).count());
     EXPECT_EQ(records[1].progress, 17u);
     EXPECT_EQ(records[1].task, records[0].task);
-    EXPECT_EQ(open_tasks(recorder.live()), 1u);
+    EXPECT_EQ(count_open(recorder.live()), 1u);
   }).join();
 }
 
@@ -108,10 +108,10 @@ TEST(LiveWork, ChildrenSideBySideAreTasksAndOnlyUnmarkedOnesAreCounted) {
   Module outer{recorder.root_context(), kOuter};
   Task first{outer.context(), kBranch}, second{outer.context(), kBranch};
   Wait join{outer.context(), WaitKind::kJoin};
-  EXPECT_EQ(open_tasks(recorder.live()), 3u);
+  EXPECT_EQ(count_open(recorder.live()), 3u);
   EXPECT_EQ(recorder.live().implicit_tasks().count(), 0u);
   Module third{outer.context(), kInner};
-  EXPECT_EQ(open_tasks(recorder.live()), 4u);
+  EXPECT_EQ(count_open(recorder.live()), 4u);
   EXPECT_EQ(recorder.live().implicit_tasks().count(), 1u) << "who waits cannot open something";
   EXPECT_EQ(recorder.live().implicit_tasks().places()[0], "test.inner beside what is open in test.outer");
 }
@@ -165,10 +165,10 @@ TEST(LiveWork, RegionsMayEndInAnyOrder) {
   auto outer = std::make_unique<Module>(recorder.root_context(), kOuter);
   auto inner = std::make_unique<Module>(outer->context(), kInner);
   outer.reset();
-  EXPECT_EQ(open_tasks(recorder.live()), 1u);
+  EXPECT_EQ(count_open(recorder.live()), 1u);
   EXPECT_EQ(open_records(recorder.live())[0].below, 0u);
   inner.reset();
-  EXPECT_EQ(open_tasks(recorder.live()), 0u);
+  EXPECT_EQ(count_open(recorder.live()), 0u);
   EXPECT_EQ(open_records(recorder.live()).size(), 0u);
 }
 
@@ -396,7 +396,7 @@ TEST(LiveWork, AWaitOnAStreamWhoseTaskHasEndedTakesNoPlaceForEver) {
     live.close(context.live, 0);
   }
   EXPECT_EQ(live.dropped(), 0u);
-  EXPECT_EQ(open_tasks(live), 0u);
+  EXPECT_EQ(count_open(live), 0u);
 }
 
 TEST(LiveWork, WhatIsOpenedOnAStreamWhoseTaskHasEndedIsNoPartOfTheNextTaskOfThatNumber) {

@@ -11,7 +11,7 @@
 namespace kintsugi::sight {
 namespace {
 
-constexpr Site kOuter{"test.outer", {"x", "y"}, {"r"}};
+constexpr Site kThreadsOuter{"test.outer", {"x", "y"}, {"r"}};
 
 TEST(LiveWork, ReadersSeeWholeRecordsWhileTheLoopWrites) {
   HandClock clock;
@@ -19,12 +19,15 @@ TEST(LiveWork, ReadersSeeWholeRecordsWhileTheLoopWrites) {
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (uint64_t i = 1; !stop; ++i)
-      live.close(
-          live.open(
-              {},
-              {.site = &kOuter, .trace_id = i, .span_id = i, .parent_span_id = i, .path = i, .task = true},
-              0),
-          0);
+      live.close(live.open({},
+                           {.site = &kThreadsOuter,
+                            .trace_id = i,
+                            .span_id = i,
+                            .parent_span_id = i,
+                            .path = i,
+                            .task = true},
+                           0),
+                 0);
   });
   uint64_t last = 0;
   for (int seen = 0; seen < 20000;) {

@@ -7,7 +7,7 @@ namespace {
 
 using runtime::burn;
 
-constexpr Site kSlow{"test.slow"}, kQuick{"test.quick"}, kOuter{"test.outer"};
+constexpr Site kSlow{"test.slow"}, kQuick{"test.quick"}, kTurnsOuter{"test.outer"};
 
 class NamedTurnsTest : public runtime::LoopTurnsTest {};
 
@@ -19,7 +19,7 @@ TEST_F(NamedTurnsTest, AreNamedByTheRegionThatRanLongest) {
     live.close(region, live.now_ns());
   };
   run({[&] {
-         const LiveHandle outer = live.open({}, {.site = &kOuter, .task = true}, live.now_ns());
+         const LiveHandle outer = live.open({}, {.site = &kTurnsOuter, .task = true}, live.now_ns());
          in_region(kQuick, outer, 2ms);
          in_region(kSlow, outer, 30ms);
          in_region(kQuick, outer, 2ms);
@@ -36,7 +36,7 @@ TEST_F(NamedTurnsTest, OfAWaitThatHasBegunAreThoseOfTheRegionBelow) {
   LiveWork live(production_.runtime().clock, true);
   run({[&] {
     Context context;
-    context.live = live.open({}, {.site = &kOuter, .task = true}, live.now_ns());
+    context.live = live.open({}, {.site = &kTurnsOuter, .task = true}, live.now_ns());
     const LiveHandle wait =
         live.open_wait(context, WaitKind::kStore, 0, 0, 0, std::source_location::current());
     burn(30ms);

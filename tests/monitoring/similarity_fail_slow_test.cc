@@ -108,7 +108,7 @@ TEST(FailSlow, ADiskThreeTimesSlowerIsNamedWithinAMinuteAndTakenBack) {
   }
 }
 
-std::string describe(const proto::Verdict& verdict) {
+std::string told(const proto::Verdict& verdict) {
   std::string out = fmt::format("{} {} {} {}", proto::Verdict::Kind_Name(verdict.kind()), verdict.server(),
                                 verdict.device(), verdict.peer());
   for (const auto& why : verdict.why())
@@ -137,7 +137,7 @@ TEST(FailSlow, AHealthyClusterOfDifferentDisksRaisesNothingInHours) {
       }
       if (s % 1800 == 1700) ++cluster.restarts;
       ASSERT_TRUE(cluster.alarms().empty())
-          << "seed " << seed << " second " << s << " " << describe(cluster.alarms()[0]);
+          << "seed " << seed << " second " << s << " " << told(cluster.alarms()[0]);
     }
   }
 }

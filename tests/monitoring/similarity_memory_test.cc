@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-/// Servers of one kind whose memory goes up and down a little.
-struct Servers {
-  explicit Servers(size_t count) : bytes(count, 200 * kMiB) {}
+/// KeptServers of one kind whose memory goes up and down a little.
+struct KeptServers {
+  explicit KeptServers(size_t count) : bytes(count, 200 * kMiB) {}
   MemoryWatch watch;
   std::vector<uint64_t> bytes;
   Draws draws{3};
@@ -37,7 +37,7 @@ struct Servers {
 };
 
 TEST(MemoryWatch, NamesWhoLeaksAndTakesItBackWhenItIsGivenBack) {
-  Servers servers(5);
+  KeptServers servers(5);
   servers.seconds(300);
   EXPECT_TRUE(servers.alarms().empty());
   servers.seconds(60, [&] { servers.bytes[2] += 16 * kMiB; });
@@ -54,7 +54,7 @@ TEST(MemoryWatch, NamesWhoLeaksAndTakesItBackWhenItIsGivenBack) {
 }
 
 TEST(MemoryWatch, WhatAllTakeIsTheLoadAndWhatIsSmallIsNothing) {
-  Servers servers(5);
+  KeptServers servers(5);
   servers.seconds(100);
   servers.seconds(60, [&] {
     for (uint64_t& bytes : servers.bytes)
@@ -67,7 +67,7 @@ TEST(MemoryWatch, WhatAllTakeIsTheLoadAndWhatIsSmallIsNothing) {
 }
 
 TEST(MemoryWatch, WhatDoesNotGrowAnyMoreIsWhatItNeedsNow) {
-  Servers servers(5);
+  KeptServers servers(5);
   servers.seconds(100);
   servers.bytes[4] = 900 * kMiB;
   servers.seconds(60);
@@ -80,7 +80,7 @@ TEST(MemoryWatch, WhatDoesNotGrowAnyMoreIsWhatItNeedsNow) {
 }
 
 TEST(MemoryWatch, OneThatHasNoPeersIsUnsureAndNeedsMore) {
-  Servers alone(1);
+  KeptServers alone(1);
   alone.seconds(100);
   alone.bytes[0] += 400 * kMiB;
   alone.seconds(60);
@@ -92,7 +92,7 @@ TEST(MemoryWatch, OneThatHasNoPeersIsUnsureAndNeedsMore) {
 }
 
 TEST(MemoryWatch, WhoHasJustBegunOrSaysNothingIsNotJudged) {
-  Servers servers(5);
+  KeptServers servers(5);
   servers.seconds(20, [&] { servers.bytes[0] += 40 * kMiB; });
   EXPECT_TRUE(servers.alarms().empty());
   MemoryWatch silent;

@@ -17,7 +17,7 @@ StateUse use_of(uint64_t state) {
 }
 
 /// Ten servers that compute for about 100 µs, wait for their disks for a millisecond and for others for ten, a thousand times in each window.
-class Servers {
+class OddServers {
  public:
   static constexpr size_t kServers = 10;
   std::function<void(size_t server, ProcessWindow& window)> change = [](size_t, ProcessWindow&) {};
@@ -69,20 +69,20 @@ class Servers {
 };
 
 TEST(OddWindows, NothingIsOddOfWhatIsUsual) {
-  Servers servers;
+  OddServers servers;
   for (int i = 0; i < 50; ++i)
     for (const OddWindow& window : servers.window())
       EXPECT_LE(window.score, OddWindows::kOdd) << i;
 }
 
 TEST(OddWindows, OneStallAmongAThousandStaysIsFoundWithItsTransition) {
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t server, ProcessWindow& window) {
-    if (server == 4) Servers::stay(window, kDisk, 2e9);
+    if (server == 4) OddServers::stay(window, kDisk, 2e9);
   };
   const auto found = servers.window();
-  Servers::expect_only(found, 4);
+  OddServers::expect_only(found, 4);
   EXPECT_EQ(found[4].because, OddBecause::kTime);
   ASSERT_FALSE(found[4].top.empty());
   EXPECT_EQ(found[4].top[0].transition.from, kDisk);
@@ -90,43 +90,43 @@ TEST(OddWindows, OneStallAmongAThousandStaysIsFoundWithItsTransition) {
 }
 
 TEST(OddWindows, WhatIsOddIsNotLearntHoweverLongItLasts) {
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t server, ProcessWindow& window) {
-    if (server == 4) Servers::stay(window, kDisk, 2e9);
+    if (server == 4) OddServers::stay(window, kDisk, 2e9);
   };
   servers.windows(100);
-  Servers::expect_only(servers.window(), 4);
+  OddServers::expect_only(servers.window(), 4);
 }
 
 TEST(OddWindows, WhoWaitsForAnotherIsNotOdd) {
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t server, ProcessWindow& window) {
-    Servers::stay(window, server == 4 ? kCompute : kCall, 5e9);
+    OddServers::stay(window, server == 4 ? kCompute : kCall, 5e9);
   };
-  Servers::expect_only(servers.window(), 4);
+  OddServers::expect_only(servers.window(), 4);
 }
 
 TEST(OddWindows, OfEqualStaysThoseOfTheCodeStandBeforeThoseOfTheDisk) {
   // Code held the loop for a second: what the disk had completed meanwhile was seen late.
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t server, ProcessWindow& window) {
     if (server != 4) return;
-    Servers::stay(window, kDisk, 1.1e9);
-    Servers::stay(window, kCompute, 1.1e9);
+    OddServers::stay(window, kDisk, 1.1e9);
+    OddServers::stay(window, kCompute, 1.1e9);
   };
   const auto found = servers.window();
-  Servers::expect_only(found, 4);
+  OddServers::expect_only(found, 4);
   EXPECT_EQ(found[4].top[0].transition.from, kCompute);
 }
 
 TEST(OddWindows, WhatHappensToAllIsNobodysFault) {
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t, ProcessWindow& window) {
-    Servers::stay(window, kDisk, 2e9);
+    OddServers::stay(window, kDisk, 2e9);
     window.delayed_s += 3;
   };
   servers.window();  // the first ones of it know no peers yet
@@ -135,22 +135,22 @@ TEST(OddWindows, WhatHappensToAllIsNobodysFault) {
 }
 
 TEST(OddWindows, MemoryAndTheLackOfAProcessorAreSaid) {
-  Servers servers;
+  OddServers servers;
   servers.windows(10);
   servers.change = [](size_t server, ProcessWindow& window) {
     if (server == 4) window.memory_bytes += 5e8;
   };
   auto found = servers.window();
-  Servers::expect_only(found, 4);
+  OddServers::expect_only(found, 4);
   EXPECT_EQ(found[4].because, OddBecause::kMemory);
   servers.change = [](size_t server, ProcessWindow& window) {
     if (server != 5) return;
     window.delayed_s = 8;
     for (int i = 0; i < 20; ++i)
-      Servers::stay(window, kCompute, 1e8);
+      OddServers::stay(window, kCompute, 1e8);
   };
   found = servers.window();
-  Servers::expect_only(found, 5);
+  OddServers::expect_only(found, 5);
   EXPECT_EQ(found[5].because, OddBecause::kProcessor);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uid_t kUser = 1001;
+constexpr uid_t kOwner = 1001;
 
 /// What the function says in a process of its own.
 template <class F>
@@ -90,13 +90,13 @@ TEST_F(Mounts, ADirectWriteOfAUserTakesSetIdBitsAwayAtOnce) {
   const std::string mounted = start_and_mount(), name = mounted + "/program";
   const int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   ASSERT_EQ(::ftruncate(file, 8192), 0);
-  ASSERT_EQ(::fchown(file, kUser, kUser), 0);
+  ASSERT_EQ(::fchown(file, kOwner, kOwner), 0);
   ASSERT_EQ(::fchmod(file, 06755), 0);
   ::close(file);
   ASSERT_EQ(in_a_process([&] {
               // The way there is root's alone.
               const int own = ::open(name.c_str(), O_RDWR | O_DIRECT);
-              if (::setgid(kUser) != 0 || ::setuid(kUser) != 0) return 2;
+              if (::setgid(kOwner) != 0 || ::setuid(kOwner) != 0) return 2;
               void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
               return ::pwrite(own, page, 4096, 0) == 4096 ? 0 : 1;
             }),

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kUser = "61004";
+constexpr const char* kUserId = "61004";
 
 class PathCallers : public Mounts {
  protected:
@@ -19,8 +19,8 @@ class PathCallers : public Mounts {
     std::vector<std::string> line{"/usr/bin/env",
                                   "KINTSUGI_SECRET_FILE=" + path("copy"),
                                   "/usr/bin/setpriv",
-                                  std::string("--reuid=") + kUser,
-                                  std::string("--regid=") + kUser,
+                                  std::string("--reuid=") + kUserId,
+                                  std::string("--regid=") + kUserId,
                                   "--clear-groups"};
     const auto ours = command(arguments);
     line.insert(line.end(), ours.begin(), ours.end());
@@ -30,7 +30,7 @@ class PathCallers : public Mounts {
     ASSERT_EQ(::chmod(path(".").c_str(), 0711), 0);
     const Outcome copied = run_command({"/bin/bash", "-c",
                                         "cp \"$KINTSUGI_SECRET_FILE\" " + path("copy") + " && chown " +
-                                            kUser + " " + path("copy") + " && chmod 600 " + path("copy")},
+                                            kUserId + " " + path("copy") + " && chmod 600 " + path("copy")},
                                        environment());
     ASSERT_EQ(copied.exit_code, 0) << copied.err;
   }

@@ -15,7 +15,7 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kRoot = 1, kAbsent = 0;
+constexpr uint64_t kAbsent = 0;
 
 /// A client, and what a kernel would have cached of its answers.
 struct Mount {

@@ -15,8 +15,6 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kRoot = 1;
-
 proto::MakeInodeRequest making(uint64_t parent, const std::string& name, proto::Attributes::Type type,
                                uint64_t hold_for = 0) {
   proto::MakeInodeRequest request;

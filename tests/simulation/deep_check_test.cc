@@ -7,8 +7,6 @@ namespace {
 
 using client::DeepCheckReport;
 
-constexpr uint64_t kWholeStripe = 6'291'456;  // six chunks of 1 MiB, each in a file of its own
-
 /// The server that has this chunk of the file's stripe with that number.
 std::pair<size_t, ChunkId> place(SimulatedCluster& cluster, const std::string& path, size_t stripe,
                                  uint32_t index) {

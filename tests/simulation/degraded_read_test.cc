@@ -105,7 +105,6 @@ class Rig {
   }
 };
 
-constexpr uint64_t kWholeStripe = 6'291'456;
 constexpr uint64_t kChunk = 1 << 20;
 
 TEST(DegradedRead, AnyRangeOfALostChunkIsWhatWasWrittenWhateverTheShape) {

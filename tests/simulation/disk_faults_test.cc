@@ -4,8 +4,6 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kWholeStripe = 6'291'456;  // six chunks of 1 MiB, each in a file of its own
-
 /// Places of the chunks of the file's first stripe, by index.
 std::vector<size_t> places(SimulatedCluster& cluster, const std::string& path) {
   std::vector<size_t> servers;

@@ -11,8 +11,6 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kRoot = 1;
-
 struct Directory {
   uint64_t inode = 0;
   std::string path;

@@ -4,8 +4,6 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kWholeStripe = 6'291'456;
-
 /// Virtual time at which the first attempt of any repair began.
 Duration first_start(SimulatedCluster& cluster) {
   Duration first = Duration::max();

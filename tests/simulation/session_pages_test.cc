@@ -9,7 +9,7 @@
 namespace kintsugi::simulation {
 namespace {
 
-constexpr uint64_t kRoot = 1, kHolds = 270'000;
+constexpr uint64_t kHolds = 270'000;
 
 TEST(SessionPages, AFileWithoutANameStaysOpenWhenTheClientHasVeryManyAndAnAnswerIsLost) {
   SimulatedCluster cluster({.seed = 1, .clients = 1});

@@ -51,6 +51,10 @@ class Monitor;
 
 namespace kintsugi::simulation {
 
+inline constexpr uint64_t kRoot = 1;  ///< inode of "/"
+inline constexpr uint64_t kWholeStripe =
+    6'291'456;  ///< of rs-6-3-1024k: each of its chunks is a file of its own
+
 struct ClusterOptions {
   uint64_t seed = 1;
   size_t chunkservers = 10;
