@@ -136,14 +136,17 @@ Status Rotation::await_daemons(const SecretIds& ids) {
   while (true) {
     KINTSUGI_ASSIGN(daemons_, ask_daemons(client_));
     std::vector<std::string> lacking;
+    bool lacks_file = false;
     for (const DaemonSecrets& daemon : daemons_) {
       const std::string why = what_it_lacks(daemon, ids);
       const bool left_out = arguments_.without_away && daemon.away && !daemon.asked.ok();
-      if (!why.empty() && !left_out) lacking.push_back(fmt::format("{} {}", daemon.name, why));
+      if (why.empty() || left_out) continue;
+      lacking.push_back(fmt::format("{} {}", daemon.name, why));
+      lacks_file |= daemon.asked.ok();
     }
     if (lacking.empty()) return {};
     if (steady_clock::now() >= give_up || session_.interrupted())
-      return {Code::kConflict, fmt::format("{}: {}", some_of(lacking), advice(ids))};
+      return {Code::kConflict, some_of(lacking) + (lacks_file ? ": " + advice(ids) : "")};
     std::this_thread::sleep_for(kPoll);
   }
 }
