@@ -12,6 +12,7 @@
 #include "client/mount/kernel/supervisor.h"
 #include "client/mount/kernel/terminal.h"
 #include "client/mount/mount_arguments.h"
+#include "client/mount/mount_report.h"
 #include "client/mount/shared_room.h"
 #include "common/log/log.h"
 #include "common/rpc/token.h"
@@ -106,12 +107,17 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   auto file_system =
       std::make_unique<ClusterFileSystem>(runtime.runtime(), client, *files, &notifier,
                                           ClusterFileSystemOptions{.cached_for = arguments.cached_for});
+  MountReport did(recorder, *files, arguments.directory);
   std::optional<sight::Observer> observer;
-  observer.emplace(runtime, recorder, secret,
-                   sight::ObserverOptions{.metaserver = arguments.metaserver,
-                                          .who = [name = "mount at " + arguments.directory] {
-                                            return sight::Reporting{.kind = "mount", .name = name};
-                                          }});
+  observer.emplace(
+      runtime, recorder, secret,
+      sight::ObserverOptions{.metaserver = arguments.metaserver,
+                             .who =
+                                 [&did, name = "mount at " + arguments.directory] {
+                                   did.look();
+                                   return sight::Reporting{.kind = "mount", .name = name};
+                                 },
+                             .complete = [&did](proto::SightReport& report) { did.tell(report); }});
   ConnectionOptions connection;
   connection.context = client.context();
   if (arguments.keep_awake) connection.awake_device = device_to_keep_awake();

@@ -6,6 +6,8 @@
 namespace kintsugi::rpc {
 namespace {
 
+/// Of this size on the memory for a frame is counted. A block of a chunk with what is said of it is no large frame.
+constexpr size_t kLargeFrameBytes = 2 * BufferedConnection::kControlBufferBytes;
 /// A large frame is in memory three times at most: in the buffer, as the bytes of a request, and parsed.
 constexpr size_t kCopiesOfAFrame = 3;
 
@@ -91,7 +93,7 @@ asio::awaitable<Result<size_t>> BufferedConnection::fill(size_t needed) {
     if (begin_ != end_) co_return end_ - begin_;
   }
   if (read_outcome_) co_return *read_outcome_;
-  if (needed > kControlBufferBytes && peer_share_ && large_since_ == TimePoint::max()) {
+  if (needed > kLargeFrameBytes && peer_share_ && large_since_ == TimePoint::max()) {
     // All that it will take at once, its answer too: those who held a part and waited for the rest would wait for one
     // another.
     KINTSUGI_CO_ASSIGN(large_,

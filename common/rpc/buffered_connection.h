@@ -88,8 +88,8 @@ class BufferedConnection {
     return connection_->write(buffers);
   }
 
-  /// On the server's side, once it is proven who the peer is. From now on frames that do not fit into a buffer for small
-  /// ones wait until their peer may have so much memory.
+  /// On the server's side, once it is proven who the peer is. From now on large frames (128 KiB) wait until their
+  /// peer may have so much memory.
   void belongs_to(std::shared_ptr<Peer> peer, const runtime::Clock& clock) {
     peer_share_ = std::move(peer);
     clock_ = &clock;

@@ -68,6 +68,19 @@ Document limit_of(bool is_set, uint64_t limit) {
   return is_set ? Document(limit) : Document();
 }
 
+/// What a mount does for its applications; null: the process is no mount, or nothing is known yet.
+Document did(const Monitor& monitor, const model::ProcessView& view) {
+  const MountTrend* trend = monitor.mount_trends().of(view.process());
+  if (trend == nullptr || !view.last().has_mount()) return {};
+  return {{"directory", view.last().mount().directory()},
+          {"operations_per_second", trend->operations_per_second},
+          {"errors_per_second", trend->errors_per_second},
+          {"latency_s", trend->latency_seconds},
+          {"read_rate", trend->read_bytes_per_second},
+          {"write_rate", trend->written_bytes_per_second},
+          {"dirty_bytes", view.last().mount().dirty_bytes()}};
+}
+
 double silence(const model::Snapshot& snapshot, const model::ProcessView& view) {
   return std::max(0.0, to_seconds(snapshot.silent(view)));
 }
@@ -231,6 +244,7 @@ std::string ConsoleApi::processes() const {
                     {"stalled_s", seconds(report.loop().stalled_ns())},
                     {"dropped", report.dropped()},
                     {"truncated", report.truncated()},
+                    {"mount", did(monitor_, *view)},
                     {"refused", view->refused()}});
   }
   return text({{"processes", std::move(rows)}});

@@ -5,6 +5,7 @@
 #include <prometheus/metric_family.h>
 
 #include "common/proto/verdicts.h"
+#include "monitoring/daemon/mount_metrics.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -101,6 +102,7 @@ void add_metrics(metrics::Metrics& metrics, const Monitor& monitor) {
   metrics.gauge("kintsugi_monitor_kept_bytes", "Bytes of alarms and snapshots on disk.", {},
                 [&monitor] { return static_cast<double>(monitor.kept_bytes()); });
   metrics.add(std::make_shared<MonitorCollectable>(monitor));
+  metrics.add(mount_metrics(monitor));
 }
 
 }  // namespace

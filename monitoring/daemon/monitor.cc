@@ -121,6 +121,7 @@ void Monitor::round() {
   if (now < listens_until_) return;
   const model::Snapshot snapshot = this->snapshot();
   trends_.look(snapshot);
+  mount_trends_.look(snapshot);
   std::vector<proto::Verdict> found, excused;
   for (const auto& detector : detectors_) {
     detector->hear(found, now);

@@ -17,6 +17,7 @@
 #include "monitoring/daemon/alarms.h"
 #include "monitoring/daemon/cluster_watch.h"
 #include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/mounts.h"
 #include "monitoring/daemon/record_keeper.h"
 #include "monitoring/daemon/report_intake.h"
 #include "monitoring/daemon/trends.h"
@@ -79,6 +80,7 @@ class Monitor {
   /// Somebody looks at quotas and snapshots.
   void ask_of_names() { watch_.ask_of_names(); }
   const Trends& trends() const { return trends_; }
+  const MountTrends& mount_trends() const { return mount_trends_; }
   /// What is known now.
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
@@ -111,6 +113,7 @@ class Monitor {
   ClusterWatch watch_;
   Alarms alarms_;
   Trends trends_;
+  MountTrends mount_trends_;
   RecordKeeper history_, snapshots_;
   TimePoint started_at_{}, last_kept_{}, last_alarm_{}, last_round_at_{}, listens_until_{};
   Duration last_round_{};

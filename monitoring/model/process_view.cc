@@ -45,6 +45,11 @@ Status check_report(const proto::SightReport& report) {
   if (report.checks_size() > ViewLimits::kChecks) return garbage("too many checks of peers");
   if (report.links_size() > ViewLimits::kLinks) return garbage("too many links");
   if (report.served_size() > ViewLimits::kServed) return garbage("too many served calls");
+  if (report.mount().operations_size() > ViewLimits::kOperations)
+    return garbage("too many kinds of operations");
+  if (!is_short(report.mount().directory())) return garbage("a mount point that is too long");
+  for (const proto::SightMount::Operations& operations : report.mount().operations())
+    if (!is_short(operations.kind())) return garbage("a kind of operations whose name is too long");
   for (const proto::SightLive& live : report.live())
     KINTSUGI_TRY(check_live(live));
   KINTSUGI_TRY(check_live(report.loop().last_touch()));

@@ -23,6 +23,7 @@ struct ViewLimits {
   static constexpr int kChecks = 64;
   static constexpr int kLinks = 256;
   static constexpr int kServed = 256;
+  static constexpr int kOperations = 32;
   static constexpr int kTextBytes = 512;  ///< limit for each name in a report
   static constexpr size_t kPaths = 16'384;
   static constexpr size_t kStates = 16'384;

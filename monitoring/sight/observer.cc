@@ -219,6 +219,7 @@ void Observer::State::complete(proto::SightReport& report) {
   report.set_pid_namespace(pid_namespace);
   report.set_http_address(reporter.who().http_address);
   report.set_build_id(own_build_id);
+  if (options.complete) options.complete(report);
 }
 
 asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {

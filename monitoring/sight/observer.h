@@ -62,6 +62,8 @@ struct ObserverOptions {
   runtime::Endpoint metaserver;
   /// Called on the observed loop now and then, or while the observer is being destroyed: who the process is by now.
   std::function<Reporting()> who;
+  /// Called on the observer's thread for each report: adds what nobody else knows. May be empty.
+  std::function<void(proto::SightReport&)> complete;
   /// The stack of a loop that is stuck is read by way of SIGURG, for which a handler is set then. Not for libraries.
   bool sample_stacks = true;
   /// Nothing is done before the process is this old: a command that ends sooner costs nothing, unless it has

@@ -82,7 +82,7 @@ class Cluster:
     def __init__(self, binaries, directory):
         self.binaries, self.directory = binaries, directory
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_")}
-        self.manager = None
+        self.manager = self.mounted = None
 
     def run(self, *arguments):
         done = subprocess.run([self.binaries / "kintsugi", *arguments], env=self.environment, capture_output=True, text=True)
@@ -106,10 +106,24 @@ class Cluster:
              "--tls-certificate", tls / "host.crt", "--tls-key", tls / "host.key", "--tls-authority", tls / "authority.crt"], env=self.environment)
 
     def stop(self):
+        if self.mounted:
+            subprocess.run(["umount", "-l", self.mounted], check=False)
         if self.manager:
             self.manager.terminate()
             self.manager.wait()
         self.run("cluster", "stop", "--dir", self.directory)
+
+    def mount(self):
+        """The cluster as a directory, with a file that is written and read there."""
+        mounted = self.directory.parent / "mounted"
+        mounted.mkdir()
+        done = subprocess.run([self.binaries / "kintsugi-mount", mounted, "--log-file", self.directory / "log/mount.log"],
+                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0:
+            raise AssertionError(f"kintsugi-mount: {done.stderr.strip()}")
+        self.mounted = mounted
+        (mounted / "note").write_text("hello")
+        (mounted / "note").read_text()
 
     def use(self):
         """Files are stored, read and not found; a server computes for six seconds, which is an alarm and a turn above 20 ms. Returns a
@@ -151,6 +165,7 @@ class LiveMetrics(unittest.TestCase):
         cls.cluster = Cluster(BINARIES, cls.directory / "cluster")
         try:
             cls.cluster.start()
+            cls.cluster.mount()
             program = cls.cluster.use()
             try:
                 cls.passing = wait_for("the monitor has an alarm, and a program reports to it", cls.passing_now)
@@ -182,11 +197,12 @@ class LiveMetrics(unittest.TestCase):
 
     @classmethod
     def passing_now(cls):
-        """Series of the monitor that come and go, once there are an alarm and a program of a user at the same time."""
+        """Series of the monitor that come and go, once there are an alarm, a mount and a program of a user at the same time."""
         monitor = {"targets": [cls.cluster.monitor], "labels": {"daemon": "monitor", "instance": "monitor"}}
         found = list(cls.series_at(monitor))
         has_alarm = any(name == "kintsugi_alarm" for name, _ in found)
-        return found if has_alarm and any(labels.get("kind") == "client" for _, labels in found) else None
+        has_mount = any(name == "kintsugi_mount_requests_total" for name, _ in found)
+        return found if has_alarm and has_mount and any(labels.get("kind") == "client" for _, labels in found) else None
 
     def is_there(self, selector):
         if selector.name == "kintsugi_alarm":

@@ -52,7 +52,11 @@ def server(number, **changes):
 
 def process(kind, name, **changes):
     return {"process": f"{abs(hash(name)):016x}"[:16], "kind": kind, "name": name, "host": "left", "address": "", "silent_s": 0.2, "ended": False, "uptime_s": 90,
-            "open": 2, "oldest_s": 1.5, "tasks_begun": 5, "tasks_failed": 0, "loop_lag_s": 0, "stalled_s": 0, "dropped": 0, "truncated": False, "refused": 0, **changes}
+            "open": 2, "oldest_s": 1.5, "tasks_begun": 5, "tasks_failed": 0, "loop_lag_s": 0, "stalled_s": 0, "dropped": 0, "truncated": False, "refused": 0, "mount": None, **changes}
+
+
+MOUNT = {"directory": "/mnt/anna", "operations_per_second": 1234.5, "errors_per_second": 0.2, "latency_s": 0.0035, "read_rate": 3 << 20,
+         "write_rate": 0, "dirty_bytes": 4096}
 
 
 def alarm(**changes):
@@ -78,7 +82,7 @@ def documents():
         "servers": {"parts": [{"kind": "metaserver", "name": "metaserver", "alarms": []}, {"kind": "monitor", "name": "monitor"}],
                     "servers": [server(10), server(2), server(1)]},
         "alarms": {"now_unix_s": 1795886076.8, "standing": [], "history": []},
-        "processes": {"processes": [process("repair-manager", "repair manager a"), process("mount", "/mnt/anna"), process("chunkserver", "server-1")]},
+        "processes": {"processes": [process("repair-manager", "repair manager a"), process("mount", "/mnt/anna", mount=MOUNT), process("chunkserver", "server-1")]},
         "repairs": {"queued": 0, "delayed": 0, "done": 5, "failed": 0, "unrepairable": 0, "bytes_repaired": 1 << 30, "delay_s": 900, "left_s": None, "running": []},
         "names": {"known": True, "quotas": [{"path": "/home/anna", "bytes": 95, "most_bytes": 100, "files": 3, "most_files": None, "counting": False}],
                   "snapshots": [{"path": "/home", "name": "monday", "created_unix_s": 1795880000, "kept_bytes": 5, "deleting": False}]},
@@ -200,7 +204,7 @@ class Console(unittest.TestCase):
 
     def test_every_page_shows_what_it_is_for(self):
         wanted = {"#overview": ["Throughput of users", "Files 77", "rs-6-3-1024k", "260 ms"], "#servers": ["server-10", "rack-1", "50 % of 1.0 TiB"],
-                  "#servers/server-10": ["10.0.0.10:1", "Disks busy"], "#disks": ["/data/1", "12 ms", "4.0 ×"], "#clients": ["/mnt/anna", "1 mount"],
+                  "#servers/server-10": ["10.0.0.10:1", "Disks busy"], "#disks": ["/data/1", "12 ms", "4.0 ×"], "#clients": ["/mnt/anna", "1 mount", "1,235 3.0 MiB/s 0 B/s 3.5 ms"],
                   "#repairs": ["Done 5, 1.0 GiB", "15 min", "Rebuilt by repairs"], "#alarms": ["No alarm is active."],
                   "#files": ["/home/anna", "95 % of 100 B", "monday", "2026-11-28 15:33:20 UTC"], "#developers": ["disk.read", "repair manager a"]}
         seen = visited(documents())

@@ -49,6 +49,7 @@ TimePoint FilesShared::give_up() const {
 
 asio::awaitable<Status> FilesShared::wait_for_room(Context context) {
   ++waiting_for_room;
+  ++traffic.room_waits;
   relieve();
   runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "dirty memory"));
   const bool woken = co_await room.wait_until(give_up());

@@ -83,6 +83,7 @@ struct FilesShared {
   runtime::Event room;          ///< notified when buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
+  OpenFiles::Traffic traffic;
   runtime::TaskGroup ticker;
 };
 

@@ -75,6 +75,7 @@ asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t of
     }
     std::ranges::fill(part.subspan(stored), std::byte{});
   }
+  shared_.traffic.read_bytes += into.size();
   co_return into.size();
 }
 
@@ -159,7 +160,9 @@ asio::awaitable<Status> OpenFileState::write_in_turn(Context context, uint64_t o
   KINTSUGI_ASSERT(is_open() && !turns_.is_exclusive());
   if (offset > kMaxFileBytes || bytes.size() > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
-  co_return co_await write_back_.write(context, offset, bytes, kill_privileges);
+  KINTSUGI_CO_TRY(co_await write_back_.write(context, offset, bytes, kill_privileges));
+  shared_.traffic.written_bytes += bytes.size();
+  co_return Status{};
 }
 
 asio::awaitable<Status> OpenFileState::flush(Context context) {

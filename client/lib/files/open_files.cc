@@ -193,4 +193,10 @@ OpenFiles::Counts OpenFiles::counts() const {
   return counts;
 }
 
+OpenFiles::Traffic OpenFiles::traffic() const {
+  Traffic traffic = shared_->traffic;
+  traffic.dirty_bytes = (shared_->buffers.total() - shared_->buffers.free()) * DirtyBuffers::kBufferBytes;
+  return traffic;
+}
+
 }  // namespace kintsugi::client

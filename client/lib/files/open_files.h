@@ -35,6 +35,14 @@ class OpenFiles {
     uint64_t read_ahead_bytes = 0;  ///< bytes that are held now
   };
 
+  /// What applications did, and what is held for them, at no cost: totals but for the last one.
+  struct Traffic {
+    uint64_t read_bytes = 0, written_bytes = 0;
+    uint64_t fetched_bytes = 0;  ///< bytes of reads that were not in memory
+    uint64_t room_waits = 0;     ///< how often a write waited for memory
+    uint64_t dirty_bytes = 0;    ///< memory that holds what is not stored yet
+  };
+
   /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).
   /// `name_log` (NameLog::kBytes), `own_locks` (OwnLocks::kBytes): memory that the next process goes on with, too.
   OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
@@ -80,6 +88,7 @@ class OpenFiles {
   asio::awaitable<Status> stop(bool hand_over = false);
 
   Counts counts() const;
+  Traffic traffic() const;
 
  private:
   std::unique_ptr<FilesShared> shared_;

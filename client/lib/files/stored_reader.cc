@@ -198,11 +198,13 @@ asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset,
       if (shared_.packed.copy(part, into)) co_return Status{};
       ++shared_.counts.windows_read;
       const Status direct = co_await read_packed(module.context(), part, into);
+      if (direct.ok()) shared_.traffic.fetched_bytes += into.size();
       if (direct.ok()) co_return direct;
       // Others chunks of the stripe have it, too.
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
     }
   }
+  shared_.traffic.fetched_bytes += into.size();
   // Not in the frame of this coroutine, which most small reads leave before.
   const auto read =
       std::make_unique<RangeRead>(shared_.resources, module.context(), offset, end, std::move(extents));

@@ -189,6 +189,7 @@ def disks():
 def clients():
     programs = f'{OF_CLUSTER}, kind!~"metaserver|chunkserver|repair-manager|monitor"'
     requests = f'{OF_CLUSTER}, daemon="metaserver", module=~"serve[.].*"'
+    awaited = f'{OF_CLUSTER}, operation!="wait_for_lock"'
     return [
         row("Mounts and programs"),
         plot("Processes that report", [(f"count by (kind) (kintsugi_process_silent_seconds{{{OF_CLUSTER}}})", "{{kind}}")],
@@ -197,6 +198,15 @@ def clients():
         plot("Event loop stands still for", [(f"kintsugi_process_loop_stalled_seconds{{{programs}}}", "{{name}}")], unit="s"),
         plot("Open operations and waits", [(f"kintsugi_process_open_regions{{{programs}}}", "{{name}}")]),
         table("Alarms on clients", f'kintsugi_alarm{{{OF_CLUSTER}, kind="client"}}', "Applications that do not read or write what they asked for."),
+        row("What mounts do for applications"),
+        plot("Operations of mounts", [(f"topk(10, sum by (host, mount) ({rate('kintsugi_mount_requests_total')}))", "{{host}} {{mount}}")],
+             "Requests of the kernels that have ended.", "ops"),
+        plot("Mean time of operations",
+             [(f"sum by (operation) ({rate('kintsugi_mount_request_seconds_total', awaited)}) / sum by (operation) ({rate('kintsugi_mount_requests_total', awaited)})",
+               "{{operation}}")], "Of all mounts, without waits for locks that other applications have.", "s"),
+        plot("Bytes of applications", [(f"sum({rate('kintsugi_mount_read_bytes_total')})", "read"), (f"sum({rate('kintsugi_mount_fetched_bytes_total')})", "read, and not in memory"),
+                                       (f"sum({rate('kintsugi_mount_written_bytes_total')})", "written")], unit="Bps"),
+        plot("Not written out yet", [(f"topk(10, kintsugi_mount_dirty_bytes{{{OF_CLUSTER}}})", "{{host}} {{mount}}")], unit="bytes"),
         row("What they ask of the metaserver"),
         plot("Requests", [(f"topk(10, sum by (module) ({rate('kintsugi_module_seconds_count', requests)}))", "{{module}}")], unit="ops"),
         plot("Requests under way", [(f"topk(10, sum by (module) ({rate('kintsugi_module_seconds_sum', requests)}))", "{{module}}")],
