@@ -20,7 +20,7 @@ using Other = rpc::SecretKeys::Other;
 using std::chrono::steady_clock;
 
 /// Daemons that read the very file take a change within a second or two.
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kStepPatience = std::chrono::seconds(20);
 constexpr auto kPoll = std::chrono::milliseconds(500);
 constexpr size_t kNamesShown = 10;
 
@@ -132,7 +132,7 @@ std::string Rotation::advice(const SecretIds& ids) const {
 }
 
 Status Rotation::await_daemons(const SecretIds& ids) {
-  const auto give_up = steady_clock::now() + (moved_ ? kPatience : kPatience * 0);
+  const auto give_up = steady_clock::now() + (moved_ ? kStepPatience : kStepPatience * 0);
   while (true) {
     KINTSUGI_ASSIGN(daemons_, ask_daemons(client_));
     std::vector<std::string> lacking;
