@@ -24,12 +24,12 @@ constexpr auto kStepPatience = std::chrono::seconds(20);
 constexpr auto kPoll = std::chrono::milliseconds(500);
 constexpr size_t kNamesShown = 10;
 
-struct Arguments {
+struct KeyArguments {
   std::string keys;
   bool force = false, without_away = false;
 };
 
-Result<SecretFiles> secret_files(const Arguments& arguments) {
+Result<SecretFiles> secret_files(const KeyArguments& arguments) {
   if (!arguments.keys.empty()) return SecretFiles::of_key_directory(arguments.keys);
   const CredentialFiles files = CredentialFiles::of_environment();
   if (files.secret.empty())
@@ -78,7 +78,7 @@ std::string_view word(Other other) {
   return "none";
 }
 
-Json to_json(const DaemonSecrets& daemon) {
+Json json_of(const DaemonSecrets& daemon) {
   const auto& has = daemon.has;
   return {{"name", daemon.name},
           {"address", daemon.address},
@@ -92,7 +92,7 @@ Json to_json(const DaemonSecrets& daemon) {
 /// One run of `key rotate`: takes as many steps as can be taken now.
 class Rotation {
  public:
-  Rotation(Session& session, BlockingClient& client, const Arguments& arguments, SecretFiles files)
+  Rotation(Session& session, BlockingClient& client, const KeyArguments& arguments, SecretFiles files)
       : session_(session), client_(client), arguments_(arguments), files_(std::move(files)) {}
 
   Status run();
@@ -113,7 +113,7 @@ class Rotation {
 
   Session& session_;
   BlockingClient& client_;
-  const Arguments& arguments_;
+  const KeyArguments& arguments_;
   const SecretFiles files_;
   bool moved_ = false;    ///< this run has changed the files
   bool entered_ = false;  ///< a rotation was under way when this run began, or began with it
@@ -250,7 +250,7 @@ Status Rotation::run() {
   return {};
 }
 
-Status rotate(Session& session, BlockingClient& client, const Arguments& arguments) {
+Status rotate_key(Session& session, BlockingClient& client, const KeyArguments& arguments) {
   KINTSUGI_ASSIGN(SecretFiles files, secret_files(arguments));
   return Rotation(session, client, arguments, std::move(files)).run();
 }
@@ -264,7 +264,7 @@ void print_daemon(const DaemonSecrets& daemon) {
              has.complaint().empty() ? "" : "  " + has.complaint());
 }
 
-Status status(Session& session, BlockingClient& client) {
+Status key_status(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const std::vector<DaemonSecrets> daemons, ask_daemons(client));
   // The metaserver is the first, and signs tokens.
   const auto& first = daemons.front();
@@ -278,7 +278,7 @@ Status status(Session& session, BlockingClient& client) {
   if (session.json) {
     Json all = Json::array(), tokens = Json::array();
     for (const DaemonSecrets& daemon : daemons)
-      all.push_back(to_json(daemon));
+      all.push_back(json_of(daemon));
     for (const proto::TokenClaims& token : ending)
       tokens.push_back(token.name());
     print_json({{"daemons", std::move(all)},
@@ -301,7 +301,7 @@ Status status(Session& session, BlockingClient& client) {
 }  // namespace
 
 std::vector<Command> key_commands() {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<KeyArguments>();
   return {
       {.name = "key",
        .help = "The cluster's secret: which one daemons have, and a new one in its place",
@@ -309,7 +309,7 @@ std::vector<Command> key_commands() {
            {.name = "status",
             .help = "Show which secret each daemon uses, and which one it accepts as well",
             .prints_json = true,
-            .run = connected(status)},
+            .run = connected(key_status)},
            {.name = "rotate",
             .help = "Give the running cluster a new secret, or go on with that; it says what to do next",
             .options = {{"--keys", &a->keys,
@@ -320,7 +320,7 @@ std::vector<Command> key_commands() {
                         {"--force", &a->force,
                          "Drop the old secret now: its tokens end, and reads and writes may fail"}},
             .prints_json = true,
-            .run = connected(a, rotate)}}}};
+            .run = connected(a, rotate_key)}}}};
 }
 
 }  // namespace kintsugi::cli
