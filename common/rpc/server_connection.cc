@@ -84,7 +84,11 @@ asio::awaitable<Status> ControlSession::serve() {
       size_t bytes = (*frame)->bytes();
       Peer::Held held = connection_->take_large_frame();
       const Need need = need_of(**frame);
-      if (!held) held = connection_->share()->try_hold(need);
+      if (held) {
+        held.resize(need.bytes);  // what only coming in took is free again
+      } else {
+        held = connection_->share()->try_hold(need);
+      }
       if (!held) {
         auto granted = co_await connection_->hold(need);
         if (!granted) {
@@ -93,8 +97,6 @@ asio::awaitable<Status> ControlSession::serve() {
         }
         held = std::move(*granted);
       }
-      // What only coming in took of a large frame is free again.
-      held.resize(need.bytes);
       // Asked last, since it may have waited long for its room.
       if (!admission_.stands()) {
         ended = kProvenInVain;
