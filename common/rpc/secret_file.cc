@@ -1,5 +1,7 @@
 #include "common/rpc/secret_file.h"
 
+#include <filesystem>
+
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
@@ -113,7 +115,10 @@ Result<std::shared_ptr<SharedKeys>> SharedKeys::follow(const std::string& path, 
   const Stamp stamp = stamp_of(path);
   KINTSUGI_ASSIGN(SecretKeys keys, read(path));
   auto shared = std::make_shared<SharedKeys>(std::move(keys));
-  shared->path_ = path;
+  // A program with the library may change its directory.
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  shared->path_ = error ? path : absolute.string();
   shared->read_ = read;
   shared->stamp_ = stamp;
   shared->in_use_since_ = stamp.changed;

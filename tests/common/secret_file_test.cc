@@ -157,6 +157,18 @@ TEST_F(TwoSecrets, AFileThatCouldNotBeOpenedForLackOfDescriptorsIsTriedAgain) {
   EXPECT_EQ(secret.shared().complaint(), "");
 }
 
+TEST_F(TwoSecrets, AFileIsFollowedAlsoWhenTheProcessGoesToAnotherDirectory) {
+  write(kA + "\n");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_);
+  const Result<Secret> secret = Secret::load("secret");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(secret) << secret.error();
+  write(kB + "\n");
+  secret->shared().look_at_once();
+  EXPECT_EQ(secret->id(), Secret(key_of('b')).id());
+}
+
 TEST_F(TwoSecrets, AFileIsReplacedAsAWholeAndAnInterruptionLeavesNothingInTheWay) {
   write(kA + "\n");
   std::ofstream(path_ + ".new") << "half of a";
