@@ -211,7 +211,7 @@ TEST(Promises, ManyLongNamesAreToldInSeveralAnswers) {
   constexpr size_t kNames = 100;
   std::vector<std::optional<Status>> made(kNames);
   for (size_t i = 0; i < kNames; ++i) {
-    const std::string name = std::to_string(100 + i) + std::string(200, 'x');
+    const std::string name = std::to_string(100 + i) + std::string(250, 'x');
     asio::co_spawn(rig.client_node.runtime().executor,
                    rig.make_in_background(rig.making(kChanger, name), made[i]), asio::detached);
   }
