@@ -87,6 +87,11 @@ Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client) {
     daemon.address = each.address();
     daemon.away = each.away();
     const auto at = runtime::Endpoint::parse(each.address());
+    // Only the metaserver is listed without an address. Were it asked in place of another one, its answer would count for that.
+    if (!at && daemons.size() > 1) {
+      daemon.asked = at.error();
+      continue;
+    }
     const auto has = client.run(client.async().secret_status(at ? std::optional(*at) : std::nullopt));
     if (has)
       daemon.has = *has;

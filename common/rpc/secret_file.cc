@@ -1,5 +1,7 @@
 #include "common/rpc/secret_file.h"
 
+#include <filesystem>
+
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
@@ -113,7 +115,10 @@ Result<std::shared_ptr<SharedKeys>> SharedKeys::follow(const std::string& path, 
   const Stamp stamp = stamp_of(path);
   KINTSUGI_ASSIGN(SecretKeys keys, read(path));
   auto shared = std::make_shared<SharedKeys>(std::move(keys));
-  shared->path_ = path;
+  // A program with the library may change its directory.
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  shared->path_ = error ? path : absolute.string();
   shared->read_ = read;
   shared->stamp_ = stamp;
   shared->in_use_since_ = stamp.changed;
@@ -159,13 +164,18 @@ void SharedKeys::look_at_once() {
 
 void SharedKeys::read_again() {
   const Stamp stamp = stamp_of(path_);
-  if (stamp == stamp_) return;
+  // What went wrong may have been this process's own lack of descriptors, of which the file says nothing.
+  if (stamp == stamp_ && complaint_.empty()) return;
+  const bool is_news = stamp != stamp_;
   stamp_ = stamp;
   Result<SecretKeys> keys = read_(path_);
-  complaint_ = keys ? "" : keys.error().message();
-  if (!keys)
-    return log::warning("{} has changed and cannot be used, what it held before stays in use: {}", path_,
-                        complaint_);
+  const std::string before = std::exchange(complaint_, keys ? "" : keys.error().message());
+  if (!keys) {
+    if (is_news || complaint_ != before)
+      log::warning("{} has changed and cannot be used, what it held before stays in use: {}", path_,
+                   complaint_);
+    return;
+  }
   if (*keys == *keys_) return;
   if (keys->own != keys_->own) in_use_since_ = stamp.changed;
   keys_ = std::make_shared<const SecretKeys>(std::move(*keys));

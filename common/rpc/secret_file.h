@@ -66,7 +66,7 @@ class SharedKeys {
   std::string complaint() const;
 
   /// Looks at the file when that was long ago, and reads it again when it has changed. What cannot be used is told in the
-  /// log once, and the keys stay as they are.
+  /// log once and tried again, and the keys stay as they are.
   void look(TimePoint now);
   void look_at_once();
 

@@ -20,6 +20,17 @@ using google::protobuf::MessageLite;
 const Status kProvenInVain{Code::kUnavailable, "the secret that it was proven with was dropped"};
 const Status kUnparsed{Code::kInvalidArgument, "request does not parse"};
 
+/// Who is not heard in time loses what it has: leases, the work of a repair manager, its place among the living.
+bool keeps_sender(Method method) {
+  return method == Method::kKeepSession || method == Method::kHeartbeat || method == Method::kJoinRepair ||
+         method == Method::kRegisterMonitor;
+}
+
+/// A call of this method waits until there is news for its caller, and most often for a long time.
+bool awaits_news(Method method) {
+  return method == Method::kAwaitRecalls || method == Method::kFetchRepairWork;
+}
+
 /// Unary calls of one connection: requests in, responses out in batches.
 class ControlSession : public std::enable_shared_from_this<ControlSession> {
  public:
@@ -77,13 +88,13 @@ asio::awaitable<Status> ControlSession::serve() {
       ended = frame.error();
     } else if (*frame) {
       size_t bytes = (*frame)->bytes();
-      if (!admission_.stands()) {
-        ended = kProvenInVain;
-        continue;
-      }
       Peer::Held held = connection_->take_large_frame();
       const Need need = need_of(**frame);
-      if (!held) held = connection_->share()->try_hold(need);
+      if (held) {
+        held.resize(need.bytes);  // what only coming in took is free again
+      } else {
+        held = connection_->share()->try_hold(need);
+      }
       if (!held) {
         auto granted = co_await connection_->hold(need);
         if (!granted) {
@@ -91,6 +102,11 @@ asio::awaitable<Status> ControlSession::serve() {
           continue;
         }
         held = std::move(*granted);
+      }
+      // Asked last, since it may have waited long for its room.
+      if (!admission_.stands()) {
+        ended = kProvenInVain;
+        continue;
       }
       ended = start_call(**frame, std::move(held));
       connection_->consume(bytes);
@@ -113,10 +129,15 @@ asio::awaitable<Status> ControlSession::serve() {
 
 Need ControlSession::need_of(const FrameView& frame) const {
   const auto method = static_cast<size_t>(frame.header.method);
-  const size_t answer = method < kMethods ? core_.largest_answers[method] : 0;
+  const size_t largest = method < kMethods ? core_.largest_answers[method] : 0;
+  // Every mount has a call that waits for news, and any call may wait for another client. Were each to hold room for the
+  // largest answer, a few dozen with one token would fill its share, and for as long as they wait.
+  const size_t answer =
+      std::min(largest, awaits_news(frame.header.method) ? Peer::kSmallBytes / 2 : Peer::kMostForAnswer);
   // The request is in memory twice: its bytes, and parsed.
   const size_t bytes = Peer::kRequestBytes + 2 * frame.message.size() + answer;
-  const bool few = calls_ < Peer::kFewRequests && bytes <= Peer::kSmallBytes;
+  const bool few =
+      keeps_sender(frame.header.method) || (calls_ < Peer::kFewRequests && bytes <= Peer::kSmallBytes);
   return {.requests = 1, .bytes = bytes, .always = few && writer_.bytes() <= Peer::kSmallBytes};
 }
 
@@ -266,7 +287,8 @@ asio::awaitable<Status> serve_requests(ServerCore& core, Principal by,
     }
     std::string request(reinterpret_cast<const char*>(frame->message.data()), frame->message.size());
     connection->marks().received(header, frame->bytes());
-    const Peer::Held held = connection->take_large_frame();
+    Peer::Held held = connection->take_large_frame();
+    if (held) held.resize(2 * request.size());  // its bytes, and parsed
     connection->consume(frame->bytes());
     KINTSUGI_CO_TRY(co_await serve_stream(core, admission, connection, header, std::move(request)));
   }

@@ -106,6 +106,7 @@ asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::Messag
   }
   state.connection->marks().received(header, frame->bytes() + header.payload_bytes);
   state.large = state.connection->take_large_frame();
+  if (state.large) state.large.resize(frame->bytes());
   state.connection->consume(frame->bytes());
   state.payload_left = header.payload_bytes;
   state.received_end = (header.flags & kFlagEnd) != 0;

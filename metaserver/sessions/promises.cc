@@ -240,9 +240,12 @@ bool Promises::tell(uint64_t id, uint64_t after, proto::AwaitRecallsResponse& re
   // A process that begins knows of no directory that others work in it.
   if (after == 0) session->shared.clear();
   drop_expired(*session);
+  size_t bytes = 0;
   for (const SessionBeliefs::Untold& untold : session->untold) {
     if (untold.number <= after) continue;
-    if (response.changed_size() == kAtOnce) break;
+    for (const std::string& name : untold.names)
+      bytes += name.size();
+    if (response.changed_size() == kAtOnce || (bytes > kAtOnceBytes && response.changed_size() > 0)) break;
     proto::ChangedInode& changed = *response.add_changed();
     changed.set_inode(untold.inode.value);
     for (const std::string& name : untold.names)

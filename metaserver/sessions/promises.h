@@ -27,9 +27,10 @@ class Promises {
   /// A kernel counts in ticks of its own.
   static constexpr Duration kHolds = kBelieved + std::chrono::milliseconds(50);
   static constexpr size_t kMaxPromises = 1'000'000;
-  static constexpr size_t kMaxUntold = 10'000;  ///< changes that one session has not heard of
-  static constexpr size_t kAtOnce = 1'000;      ///< one answer has at most so many
-  static constexpr size_t kMaxShared = 10'000;  ///< directories, of one session
+  static constexpr size_t kMaxUntold = 10'000;      ///< changes that one session has not heard of
+  static constexpr size_t kAtOnce = 1'000;          ///< one answer has at most so many
+  static constexpr size_t kAtOnceBytes = 16 << 10;  ///< of names: an answer that is longer has one change
+  static constexpr size_t kMaxShared = 10'000;      ///< directories, of one session
 
   /// References must outlive it.
   Promises(const runtime::Runtime& runtime, Sessions& sessions)

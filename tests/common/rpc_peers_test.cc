@@ -102,6 +102,16 @@ struct HogRig : Rig {
           response = text(std::string(kAnswerBytes, 'x'));
           co_return Status{};
         });
+    server.handle(Method::kAwaitRecalls,
+                  [this](Context, const proto::ErrorDetail& request,
+                         proto::ErrorDetail& response) -> asio::awaitable<Status> {
+                    if (request.message().empty()) response = text(std::string(kMaxHeaderBytes - 100, 'x'));
+                    ++calls_waiting;
+                    while (!request.message().empty() && !is_released)
+                      co_await released.wait();
+                    --calls_waiting;
+                    co_return Status{};
+                  });
   }
   size_t answered = 0;
 };
@@ -245,6 +255,53 @@ TEST(RpcPeers, ManyLargeRequestsAtOnceAreAllAnswered) {
     EXPECT_EQ(answered, 300u);
     for (auto& client : clients)
       co_await client->stop();
+  });
+}
+
+/// Lets `count` calls of the method wait at the rig's server, each with a request of so many bytes.
+class Waiting {
+ public:
+  Waiting(HogRig& rig, Method method, size_t count, size_t bytes) : tasks_(rig.client_runtime) {
+    for (size_t i = 0; i < count; ++i)
+      tasks_.spawn(wait(rig, method, bytes));
+  }
+  asio::awaitable<void> join() { co_await tasks_.join(); }
+
+ private:
+  static asio::awaitable<void> wait(HogRig& rig, Method method, size_t bytes) {
+    const proto::ErrorDetail request = text(std::string(bytes, 'x'));
+    proto::ErrorDetail response;
+    KINTSUGI_EXPECT_OK(co_await rig.client.call(Context{}, rig.at, method, request, response));
+  }
+  runtime::TaskGroup tasks_;
+};
+
+TEST(RpcPeers, CallsThatWaitForNewsHoldNoRoomForTheLargestAnswerThatThereEverWas) {
+  run_hogs([](HogRig& rig) -> asio::awaitable<void> {
+    proto::ErrorDetail request, response;
+    CO_ASSERT_OK(co_await rig.client.call(Context{}, rig.at, Method::kAwaitRecalls, request, response));
+    EXPECT_GT(response.message().size(), 900'000u);
+    Waiting idle(rig, Method::kAwaitRecalls, 200, 1);
+    for (int i = 0; i < 100 && rig.calls_waiting < 200; ++i)
+      CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    EXPECT_EQ(rig.calls_waiting, 200u);
+    const Context soon = Context{}.with_deadline(rig.client_runtime.clock.now() + 5s);
+    const auto echo = co_await rig.ping(std::string(20'000, 'x'), soon);
+    EXPECT_TRUE(echo) << echo.error();
+    rig.release();
+    co_await idle.join();
+  });
+}
+
+TEST(RpcPeers, ALargeRequestThatRunsHoldsOnlyWhatItAndItsAnswerTake) {
+  run_hogs([](HogRig& rig) -> asio::awaitable<void> {
+    Waiting running(rig, Method::kList, 150, 100'000);
+    for (int i = 0; i < 200 && rig.calls_waiting < 150; ++i)
+      CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    EXPECT_EQ(rig.calls_waiting, 150u);
+    EXPECT_EQ(rig.server.held_back().peers, 0u);
+    rig.release();
+    co_await running.join();
   });
 }
 

@@ -69,7 +69,7 @@ std::vector<std::byte> hello_without_hint(std::byte nonce) {
   return out;
 }
 
-asio::awaitable<Status> send(runtime::Connection& connection, std::span<const std::byte> bytes) {
+asio::awaitable<Status> send_bytes(runtime::Connection& connection, std::span<const std::byte> bytes) {
   asio::const_buffer buffer(bytes.data(), bytes.size());
   co_return co_await connection.write(std::span(&buffer, 1));
 }
@@ -79,7 +79,7 @@ asio::awaitable<std::vector<std::byte>> answer_to(Rig& rig, std::span<const std:
   std::vector<std::byte> answer(56);
   auto connection = co_await rig.client_runtime.network.dial(rig.at, rig.client_runtime.clock.now() + 5s);
   if (!connection) co_return std::vector<std::byte>();
-  const Status sent = co_await send(**connection, hello);
+  const Status sent = co_await send_bytes(**connection, hello);
   const Status read = sent.ok() ? co_await (*connection)->read_exact(answer) : sent;
   if (!read.ok()) answer.clear();
   (*connection)->close();

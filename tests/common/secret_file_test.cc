@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "common/rpc/private_file.h"
@@ -134,6 +135,38 @@ TEST_F(TwoSecrets, AProcessTakesWhatTheFileSaysAndKeepsWhatItHadWhenThatIsNoSecr
   secret.shared().look_at_once();
   EXPECT_EQ(copy.id(), b.id());
   EXPECT_FALSE(copy.accepts(a.id()));
+}
+
+TEST_F(TwoSecrets, AFileThatCouldNotBeOpenedForLackOfDescriptorsIsTriedAgain) {
+  LogCapture log;
+  write(kA + "\n");
+  const Secret secret = loaded();
+  write(kB + "\n");
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  secret.shared().look_at_once();
+  secret.shared().look_at_once();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(secret.id(), Secret(key_of('a')).id());
+  EXPECT_EQ(log.count("cannot be used, what it held before stays in use"), 1u);
+  secret.shared().look_at_once();
+  EXPECT_EQ(secret.id(), Secret(key_of('b')).id());
+  EXPECT_EQ(secret.shared().complaint(), "");
+}
+
+TEST_F(TwoSecrets, AFileIsFollowedAlsoWhenTheProcessGoesToAnotherDirectory) {
+  write(kA + "\n");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_);
+  const Result<Secret> secret = Secret::load("secret");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(secret) << secret.error();
+  write(kB + "\n");
+  secret->shared().look_at_once();
+  EXPECT_EQ(secret->id(), Secret(key_of('b')).id());
 }
 
 TEST_F(TwoSecrets, AFileIsReplacedAsAWholeAndAnInterruptionLeavesNothingInTheWay) {

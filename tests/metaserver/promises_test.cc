@@ -1,6 +1,9 @@
 // What kernels may believe: whoever changes it is answered once they have heard of it, or can believe nothing any more.
 #include "metaserver/sessions/promises.h"
 
+#include <algorithm>
+#include <set>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
@@ -200,6 +203,32 @@ TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {
   rig.simulation.run_for(kShared);
   rig.look(kHolder, "third");
   EXPECT_GT(rig.took([&] { return rig.make(kChanger, "third"); }), 500ms) << "that while is over";
+}
+
+TEST(Promises, ManyLongNamesAreToldInSeveralAnswers) {
+  PromiseRig rig;
+  rig.look(kHolder, "absent");
+  constexpr size_t kNames = 100;
+  std::vector<std::optional<Status>> made(kNames);
+  for (size_t i = 0; i < kNames; ++i) {
+    const std::string name = std::to_string(100 + i) + std::string(250, 'x');
+    asio::co_spawn(rig.client_node.runtime().executor,
+                   rig.make_in_background(rig.making(kChanger, name), made[i]), asio::detached);
+  }
+  rig.simulation.run_for(100ms);
+  std::set<std::string> told;
+  uint64_t heard = 0;
+  for (int answers = 0; told.size() < kNames && answers < 10; ++answers) {
+    const proto::AwaitRecallsResponse news = rig.await_news(kHolder, heard);
+    EXPECT_LE(news.ByteSizeLong(), 20u << 10);
+    for (const proto::ChangedInode& changed : news.changed())
+      told.insert(changed.names().begin(), changed.names().end());
+    heard = news.number();
+  }
+  EXPECT_EQ(told.size(), kNames);
+  rig.keep(kHolder, heard);
+  EXPECT_TRUE(rig.simulation.run_until(
+      [&] { return std::ranges::all_of(made, [](const auto& one) { return one && one->ok(); }); }));
 }
 
 TEST(Promises, WhoMovesANameInADirectoryThatOthersWorkInIsNotWaitedFor) {
