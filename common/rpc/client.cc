@@ -30,9 +30,10 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
   if (deadline == TimePoint::max()) deadline = now + pool.limits().default_call_limit;
   if (deadline <= now)
     co_return span.finish({Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"});
-  std::shared_ptr<ControlConnection> control = pool.find_control(to);
+  const Lane lane = lane_of(method);
+  std::shared_ptr<ControlConnection> control = pool.find_control(to, lane);
   if (!control) {
-    auto dialled = co_await pool.dial_control(to, deadline);
+    auto dialled = co_await pool.dial_control(to, lane, deadline);
     if (!dialled) co_return span.finish(dialled.error());
     control = std::move(*dialled);
   }
@@ -47,9 +48,9 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
 /// A stream has a connection of its own. The peer hears of one that is followed on that for calls.
 asio::awaitable<void> announce(PeerPool& pool, const Context& context, runtime::Endpoint to, CallName call) {
   if (!is_followed(context) || follower() == nullptr || pool.stopped()) co_return;
-  std::shared_ptr<ControlConnection> control = pool.find_control(to);
+  std::shared_ptr<ControlConnection> control = pool.find_control(to, Lane::kCalls);
   if (!control) {
-    auto dialled = co_await pool.dial_control(to, context.deadline);
+    auto dialled = co_await pool.dial_control(to, Lane::kCalls, context.deadline);
     if (!dialled) co_return;  // the stream does not reach it either, and says so
     control = std::move(*dialled);
   }

@@ -4,11 +4,15 @@
 
 namespace kintsugi::rpc {
 
+Lane lane_of(Method method) {
+  return method == Method::kKeepSession || method == Method::kAwaitRecalls ? Lane::kSession : Lane::kCalls;
+}
+
 PeerPool::PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits)
     : runtime_(runtime), secret_(secret), limits_(limits), group_(runtime) {}
 
-std::shared_ptr<ControlConnection> PeerPool::find_control(const runtime::Endpoint& to) {
-  auto peer = peers_.find(to);
+std::shared_ptr<ControlConnection> PeerPool::find_control(const runtime::Endpoint& to, Lane lane) {
+  auto peer = peers_.find({to, lane});
   if (peer == peers_.end() || !peer->second.control) return nullptr;
   secret_.shared().look(runtime_.clock.now());
   std::shared_ptr<ControlConnection>& control = peer->second.control;
@@ -21,12 +25,13 @@ std::shared_ptr<ControlConnection> PeerPool::find_control(const runtime::Endpoin
 }
 
 asio::awaitable<Result<std::shared_ptr<ControlConnection>>> PeerPool::dial_control(runtime::Endpoint to,
+                                                                                   Lane lane,
                                                                                    TimePoint deadline) {
   auto self = shared_from_this();
-  Peer& peer = peers_[to];
+  Peer& peer = peers_[{to, lane}];
   if (!peer.dial) {
     peer.dial = std::make_shared<Dial>(runtime_);
-    group_.spawn(run_dial(self, to, peer.dial));
+    group_.spawn(run_dial(self, {to, lane}, peer.dial));
   }
   std::shared_ptr<Dial> dial = peer.dial;
   while (!dial->done) {
@@ -39,10 +44,9 @@ asio::awaitable<Result<std::shared_ptr<ControlConnection>>> PeerPool::dial_contr
   co_return dial->control;
 }
 
-asio::awaitable<void> PeerPool::run_dial(std::shared_ptr<PeerPool> self, runtime::Endpoint to,
-                                         std::shared_ptr<Dial> dial) {
+asio::awaitable<void> PeerPool::run_dial(std::shared_ptr<PeerPool> self, Key to, std::shared_ptr<Dial> dial) {
   TimePoint limit = self->runtime_.clock.now() + self->limits_.dial_limit;
-  Result<std::shared_ptr<BufferedConnection>> connection = co_await self->dial(to, limit);
+  Result<std::shared_ptr<BufferedConnection>> connection = co_await self->dial(to.first, limit);
   // Looked up after the dial: the map may have changed meanwhile. sweep() keeps a peer that is being dialled.
   Peer& peer = self->peers_[to];
   peer.dial = nullptr;
@@ -93,7 +97,7 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial_stre
 }
 
 std::shared_ptr<BufferedConnection> PeerPool::take_idle(const runtime::Endpoint& to) {
-  auto peer = peers_.find(to);
+  auto peer = peers_.find({to, Lane::kCalls});
   if (peer == peers_.end()) return nullptr;
   secret_.shared().look(runtime_.clock.now());
   TimePoint oldest = runtime_.clock.now() - limits_.idle_limit;
@@ -110,7 +114,7 @@ std::shared_ptr<BufferedConnection> PeerPool::take_idle(const runtime::Endpoint&
 
 void PeerPool::give_back(const runtime::Endpoint& to, std::shared_ptr<BufferedConnection> connection) {
   if (stopped() || !connection->is_quiet() || connection->is_watched()) return connection->close();
-  std::deque<Idle>& idle = peers_[to].idle;
+  std::deque<Idle>& idle = peers_[{to, Lane::kCalls}].idle;
   if (idle.size() >= limits_.max_idle_streams_per_peer) return connection->close();
   group_.spawn(BufferedConnection::watch(connection));
   idle.push_back({std::move(connection), runtime_.clock.now()});

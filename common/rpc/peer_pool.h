@@ -1,4 +1,5 @@
-/// The client's connections: one control connection for each peer, shared by all calls, and idle ones for streams.
+/// The client's connections: for each peer one control connection that all calls share, one for the calls that keep a session, and
+/// idle ones for streams.
 #pragma once
 
 #include <deque>
@@ -18,6 +19,11 @@
 
 namespace kintsugi::rpc {
 
+/// Requests of one connection are read in their order, and a server that has enough of a client's requests in hand reads no more
+/// of them. What says that the client lives does not wait behind those.
+enum class Lane { kCalls, kSession };
+Lane lane_of(Method method);
+
 /// Shared by the client and its coroutines.
 class PeerPool : public std::enable_shared_from_this<PeerPool> {
  public:
@@ -25,10 +31,10 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
 
   /// The open control connection, or null: then call dial_control. When this process has another secret or token than it
   /// proved with, new calls take a new connection, and the old one ends with the calls that it has.
-  std::shared_ptr<ControlConnection> find_control(const runtime::Endpoint& to);
+  std::shared_ptr<ControlConnection> find_control(const runtime::Endpoint& to, Lane lane);
   /// Waits for a dial that is shared with everybody who wants the same peer. kUnavailable and
   /// kPermissionDenied name the peer; kDeadlineExceeded is the caller's own deadline.
-  asio::awaitable<Result<std::shared_ptr<ControlConnection>>> dial_control(runtime::Endpoint to,
+  asio::awaitable<Result<std::shared_ptr<ControlConnection>>> dial_control(runtime::Endpoint to, Lane lane,
                                                                            TimePoint deadline);
 
   /// Takes an idle proven connection for a stream; null when there is none.
@@ -59,15 +65,15 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   struct Peer {
     std::shared_ptr<ControlConnection> control;
     std::shared_ptr<Dial> dial;
-    std::deque<Idle> idle;  ///< connections without a call, the longest idle first
+    std::deque<Idle> idle;  ///< of Lane::kCalls: connections without a call, the longest idle first
   };
 
   /// kPermissionDenied: the peer refuses this process or is refused, and so was every peer before. Whoever was accepted
   /// once has the right secret and certificate, and a certificate that expired will be renewed: from then on a refusal is
   /// kUnavailable, which callers try again.
   asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial(runtime::Endpoint to, TimePoint deadline);
-  static asio::awaitable<void> run_dial(std::shared_ptr<PeerPool> self, runtime::Endpoint to,
-                                        std::shared_ptr<Dial> dial);
+  using Key = std::pair<runtime::Endpoint, Lane>;
+  static asio::awaitable<void> run_dial(std::shared_ptr<PeerPool> self, Key to, std::shared_ptr<Dial> dial);
   void arm_sweep();
   void sweep();
 
@@ -76,7 +82,7 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   ClientLimits limits_;
   std::shared_ptr<ConnectionRegistry> registry_ = std::make_shared<ConnectionRegistry>();
   runtime::TaskGroup group_;
-  std::map<runtime::Endpoint, Peer> peers_;
+  std::map<Key, Peer> peers_;
   bool accepted_ = false;  ///< one peer at least proved itself and accepted this process
   runtime::TimerId sweep_timer_ = runtime::TimerId::kNone;
 };

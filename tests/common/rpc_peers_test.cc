@@ -102,6 +102,19 @@ struct HogRig : Rig {
           response = text(std::string(kAnswerBytes, 'x'));
           co_return Status{};
         });
+    server.handle(
+        Method::kKeepSession,
+        [](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> { co_return Status{}; });
+    server.handle(Method::kOpenRead,
+                  [this](Context, const proto::ErrorDetail& request,
+                         proto::ErrorDetail& response) -> asio::awaitable<Status> {
+                    if (request.message().empty()) response = text(std::string(kMaxHeaderBytes - 100, 'x'));
+                    ++calls_waiting;
+                    while (!request.message().empty() && !is_released)
+                      co_await released.wait();
+                    --calls_waiting;
+                    co_return Status{};
+                  });
     server.handle(Method::kAwaitRecalls,
                   [this](Context, const proto::ErrorDetail& request,
                          proto::ErrorDetail& response) -> asio::awaitable<Status> {
@@ -261,17 +274,19 @@ TEST(RpcPeers, ManyLargeRequestsAtOnceAreAllAnswered) {
 /// Lets `count` calls of the method wait at the rig's server, each with a request of so many bytes.
 class Waiting {
  public:
-  Waiting(HogRig& rig, Method method, size_t count, size_t bytes) : tasks_(rig.client_runtime) {
+  Waiting(HogRig& rig, Method method, size_t count, size_t bytes)
+      : Waiting(rig, method, count, bytes, rig.client) {}
+  Waiting(HogRig& rig, Method method, size_t count, size_t bytes, Client& by) : tasks_(rig.client_runtime) {
     for (size_t i = 0; i < count; ++i)
-      tasks_.spawn(wait(rig, method, bytes));
+      tasks_.spawn(wait(rig, by, method, bytes));
   }
   asio::awaitable<void> join() { co_await tasks_.join(); }
 
  private:
-  static asio::awaitable<void> wait(HogRig& rig, Method method, size_t bytes) {
+  static asio::awaitable<void> wait(HogRig& rig, Client& by, Method method, size_t bytes) {
     const proto::ErrorDetail request = text(std::string(bytes, 'x'));
     proto::ErrorDetail response;
-    KINTSUGI_EXPECT_OK(co_await rig.client.call(Context{}, rig.at, method, request, response));
+    KINTSUGI_EXPECT_OK(co_await by.call(Context{}, rig.at, method, request, response));
   }
   runtime::TaskGroup tasks_;
 };
@@ -302,6 +317,57 @@ TEST(RpcPeers, ALargeRequestThatRunsHoldsOnlyWhatItAndItsAnswerTake) {
     EXPECT_EQ(rig.server.held_back().peers, 0u);
     rig.release();
     co_await running.join();
+  });
+}
+
+TEST(RpcPeers, WhoeverManyCallsOfItsPeerWaitForCanStillSaySo) {
+  run_hogs([](HogRig& rig) -> asio::awaitable<void> {
+    proto::ErrorDetail request, response;
+    CO_ASSERT_OK(co_await rig.client.call(Context{}, rig.at, Method::kOpenRead, request, response));
+    Waiting waiting(rig, Method::kOpenRead, 70, 1);
+    for (int i = 0; i < 500 && rig.calls_waiting < 60; ++i)
+      co_await asio::post(rig.client_runtime.executor, asio::use_awaitable);
+    EXPECT_GE(rig.calls_waiting, 60u);
+    Client owner(rig.client_runtime, test_secret());
+    CO_ASSERT_OK(co_await owner.call(Context{}, rig.at, Method::kPing, text("first"), response));
+    Waiting medium(rig, Method::kPing, 1, 20'000, owner);
+    for (int i = 0; i < 500; ++i)
+      co_await asio::post(rig.client_runtime.executor, asio::use_awaitable);
+    const Context soon = Context{}.with_deadline(rig.client_runtime.clock.now() + 12s);
+    KINTSUGI_EXPECT_OK(co_await owner.call(soon, rig.at, Method::kPing, text("small"), response));
+    rig.release();
+    co_await waiting.join();
+    co_await medium.join();
+    co_await owner.stop();
+  });
+}
+
+TEST(RpcPeers, WhatKeepsItsSenderAliveIsLetThroughWhateverItsPeerHas) {
+  LogCapture log;
+  run_hogs([](HogRig& rig) -> asio::awaitable<void> {
+    const Secret token = token_named("shared", 1, rig.server_runtime);
+    Hog hog(rig, token);
+    for (size_t i = 0; i < 5; ++i)
+      CO_ASSERT_OK(co_await hog.send(many_requests(Method::kList, 2'000)));
+    for (int i = 0; i < 500 && rig.calls_waiting < Peer::kMostRequests; ++i)
+      CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    Client mount(rig.client_runtime, token);
+    Waiting calls(rig, Method::kOpenRead, 2 * Peer::kFewRequests, 1,
+                  mount);  // the last ones of them are not read
+    const proto::Empty request;
+    proto::Empty response;
+    for (int i = 0; i < 100; ++i) {
+      const Context context = Context{}.with_deadline(rig.client_runtime.clock.now() + 10s);
+      CO_ASSERT_OK(co_await mount.call(context, rig.at, Method::kKeepSession, request, response));
+    }
+    const Context soon = Context{}.with_deadline(rig.client_runtime.clock.now() + 100ms);
+    EXPECT_EQ((co_await mount.call(soon, rig.at, Method::kPing, request, response)).code(),
+              Code::kDeadlineExceeded)
+        << "its share is taken, or this tests nothing";
+    co_await hog.stop();
+    rig.release();
+    co_await calls.join();
+    co_await mount.stop();
   });
 }
 
