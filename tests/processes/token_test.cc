@@ -182,6 +182,19 @@ TEST_F(MountTokens, AReadersMountIsReadOnlyAndRootOfAnotherIsNotRoot) {
   ASSERT_EQ(::stat((ours + "/p/open/new").c_str(), &made), 0);
   EXPECT_EQ(made.st_uid, 65534u);
   EXPECT_EQ(read_file(ours + "/p/open/new"), "written by nobody");
+
+  // What goes to chunkservers: copies, also of a file that follows at once, and stripes of several cells.
+  for (const size_t bytes : {17'000, 18'000, 300'000, 9'000'000}) {
+    SCOPED_TRACE(bytes);
+    const std::string name = fmt::format("/p/open/{}", bytes),
+                      text(bytes, static_cast<char>('a' + bytes % 26));
+    const int fd = ::open((guest + name).c_str(), O_WRONLY | O_CREAT, 0644);
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    EXPECT_EQ(::fsync(fd), 0) << std::strerror(errno);
+    EXPECT_EQ(::close(fd), 0);
+    EXPECT_EQ(read_file(ours + name), text);
+  }
 }
 
 }  // namespace

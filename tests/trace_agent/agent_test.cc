@@ -244,7 +244,8 @@ TEST_F(TraceCalls, SayWhichMethodsTheDaemonServes) {
   request.set_start("method:ReadChunk");
   const Status unknown = call(request);
   EXPECT_EQ(unknown.code(), Code::kNotFound);
-  EXPECT_EQ(unknown.message(), "this daemon does not serve \"ReadChunk\"; it serves ChangeFaults, SecretStatus, Stat");
+  EXPECT_EQ(unknown.message(),
+            "this daemon does not serve \"ReadChunk\"; it serves ChangeFaults, SecretStatus, Stat");
 }
 
 TEST_F(TraceCalls, RefuseWhatMakesNoSense) {

@@ -82,7 +82,8 @@ std::unique_ptr<Upload> FlushGroups::take_prepared(const std::vector<UploadMembe
   if (prepared_ && prepared_->policy == name) taken = std::move(prepared_->upload);
   if (!prepared_ || taken) {
     // While this one is written the next stripe is allocated: who syncs often does not wait for that.
-    prepared_.emplace(name, resources_.now(), GroupUpload::prepare(resources_, context_, *policy));
+    prepared_.emplace(name, resources_.now(),
+                      GroupUpload::prepare(resources_, context_, *policy, members.front().inode));
     if (!std::exchange(dropping_, true)) tasks_.spawn(drop_unused());
   }
   return taken;

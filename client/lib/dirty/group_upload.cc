@@ -47,9 +47,9 @@ uint64_t bytes_of(const std::vector<UploadMember>& members) {
 }
 
 /// The policy is known of nearly every file, and then no file needs to exist any more for the others to be written.
+/// Whoever may write one of the members may allocate for all: what it may change is decided when they are written.
 WhichFile file_of(const std::vector<UploadMember>& members) {
-  if (members.front().policy.empty()) return {.inode = members.front().inode};
-  return {.path = "/"};
+  return {.inode = members.front().inode};
 }
 
 template <class Message>
@@ -116,8 +116,9 @@ GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<Uplo
 }
 
 std::unique_ptr<Upload> GroupUpload::prepare(Resources& resources, Context context,
-                                             const erasure::Policy& policy) {
-  auto upload = std::make_unique<Upload>(resources, WhichFile{.path = "/"}, policy.name(), policy.cell_bytes);
+                                             const erasure::Policy& policy, uint64_t inode) {
+  auto upload =
+      std::make_unique<Upload>(resources, WhichFile{.inode = inode}, policy.name(), policy.cell_bytes);
   upload->allocate_ahead(context);
   return upload;
 }

@@ -55,9 +55,9 @@ class GroupUpload {
   /// upload for copies of that policy, and takes at most a cell.
   GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
               std::unique_ptr<Upload> prepared = nullptr);
-  /// One that allocates its stripe already, for at most a cell.
-  static std::unique_ptr<Upload> prepare(Resources& resources, Context context,
-                                         const erasure::Policy& policy);
+  /// One that allocates its stripe already, for at most a cell. `inode`: a file that this client may write.
+  static std::unique_ptr<Upload> prepare(Resources& resources, Context context, const erasure::Policy& policy,
+                                         uint64_t inode);
 
   /// Ok: the bytes are durable on chunkservers.
   asio::awaitable<Status> run();

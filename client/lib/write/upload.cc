@@ -22,8 +22,11 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
   sight::Module module(context, kAllocateStripe);
   proto::AllocateStripeRequest request;
   request.set_upload_id(upload_id_);
-  request.set_path(file_.path);
-  request.set_inode(file_.inode);
+  // Once there is an upload, its policy says all: the file that it began for may be gone.
+  if (upload_id_ == 0 || stripe_policy_.empty()) {
+    request.set_path(file_.path);
+    request.set_inode(file_.inode);
+  }
   request.set_policy(stripe_policy_);
   request.set_file_bytes(file_bytes_);
   resources_.sign(request);
