@@ -108,7 +108,9 @@ class Rotation {
   std::string advice(const SecretIds& ids) const;
   Status replace(const rpc::SecretKeys& keys, const std::string& what);
   void tell(const std::string& line) const {
-    if (!session_.json) fmt::print("{}\n", line);
+    if (session_.json) return;
+    fmt::print("{}\n", line);
+    std::fflush(stdout);  // it has been done, also when the command is interrupted now
   }
 
   Session& session_;
@@ -207,8 +209,16 @@ Result<bool> Rotation::step(const rpc::SecretKeys& keys) {
   }
   if (keys.other_is == Other::kFormer) return drop(keys, ids);
   if (std::exchange(entered_, true)) {
-    tell(fmt::format("Done: all {} have the new secret {} alone.", counted(daemons_.size(), "daemon"),
-                     id_text(ids.own)));
+    std::vector<std::string> away;
+    for (const DaemonSecrets& daemon : daemons_)
+      if (!daemon.asked.ok()) away.push_back(daemon.name);
+    tell(
+        away.empty()
+            ? fmt::format("Done: all {} have the new secret {} alone.", counted(daemons_.size(), "daemon"),
+                          id_text(ids.own))
+            : fmt::format("Done: {} of {} have the new secret {} alone; before {} start, they need the file.",
+                          daemons_.size() - away.size(), counted(daemons_.size(), "daemon"), id_text(ids.own),
+                          some_of(away)));
     return false;
   }
   KINTSUGI_ASSIGN(const rpc::SecretKey fresh, rpc::random_secret());
@@ -228,8 +238,10 @@ Status Rotation::run() {
                                          "stops the cluster",
                                          file.parent_path().string())};
   if (!lock) return lock.error();
-  KINTSUGI_TRY(files_.level_copies());
   KINTSUGI_ASSIGN(keys, files_.read());
+  KINTSUGI_ASSIGN(daemons_, ask_daemons(client_));
+  KINTSUGI_TRY(check_file_is_current(SecretIds(keys), files_.file(), daemons_.front()));
+  KINTSUGI_TRY(files_.level_copies());
   for (bool more = true; more;) {
     KINTSUGI_TRY(await_daemons(SecretIds(keys)));
     KINTSUGI_ASSIGN(more, step(keys));
@@ -293,7 +305,7 @@ Status key_status(Session& session, BlockingClient& client) {
     fmt::print("{} made with the old secret, which will end with it: {}\n", counted(ending.size(), "token"),
                names_of(ending));
   if (wait_seconds > 0)
-    fmt::print("What the old secret signed for reads and writes has expired in {} minutes.\n",
+    fmt::print("What the old secret signed for reads and writes will have expired in {} minutes.\n",
                minutes(wait_seconds));
   return {};
 }
@@ -312,13 +324,15 @@ std::vector<Command> key_commands() {
             .run = connected(key_status)},
            {.name = "rotate",
             .help = "Give the running cluster a new secret, or go on with that; it says what to do next",
-            .options = {{"--keys", &a->keys,
-                         "Directory that `kintsugi cluster init` made; default: the file that "
-                         "KINTSUGI_SECRET_FILE names"},
-                        {"--without-away", &a->without_away,
-                         "Do not wait for servers that are away: they need the new file before they start"},
-                        {"--force", &a->force,
-                         "Drop the old secret now: its tokens end, and reads and writes may fail"}},
+            .options =
+                {{"--keys", &a->keys,
+                  "Directory that `kintsugi cluster init` made; default: the file that "
+                  "KINTSUGI_SECRET_FILE names"},
+                 {"--without-away", &a->without_away,
+                  "Do not wait for servers that are away: they need the new file before they start"},
+                 {"--force", &a->force,
+                  "Take all steps now, and drop the old secret at once: its tokens end, and reads and writes "
+                  "may fail"}},
             .prints_json = true,
             .run = connected(a, rotate_key)}}}};
 }

@@ -117,6 +117,29 @@ std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file) {
   return "accepts another secret still";
 }
 
+Status check_file_is_current(const SecretIds& file, const std::string& path,
+                             const DaemonSecrets& metaserver) {
+  if (!metaserver.asked.ok()) return {};
+  const auto& has = metaserver.has;
+  const bool same = has.in_use() == file.own && has.other() == file.other;
+  bool next = false;
+  switch (has.other_is()) {
+    case proto::SecretStatusResponse::NEXT:
+      next = file.other_is == Other::kFormer && file.own == has.other() && file.other == has.in_use();
+      break;
+    case proto::SecretStatusResponse::FORMER:
+      next = file.other_is == Other::kNone && file.own == has.in_use();
+      break;
+    default: next = file.other_is == Other::kNext && file.own == has.in_use();
+  }
+  if (same || next) return {};
+  return {Code::kConflict,
+          fmt::format(
+              "{} is not the file of the secret that the cluster has now, but an older one: the metaserver "
+              "uses the secret {}, and the file names {}. Take the one that is on the metaserver's host",
+              path, id_text(has.in_use()), id_text(file.own))};
+}
+
 double seconds_until_expired(const std::vector<DaemonSecrets>& daemons) {
   double signed_for = 0, in_use = std::numeric_limits<double>::max();
   for (const DaemonSecrets& daemon : daemons) {

@@ -60,6 +60,9 @@ std::string id_text(uint64_t id);
 Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client);
 /// Why the daemon is not ready for the step that follows the file; empty: it is.
 std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file);
+/// kConflict: the file is of another time than what the daemon has, as a copy from before an earlier rotation is. A file
+/// that belongs to the rotation says what the daemon has, or is one step further.
+Status check_file_is_current(const SecretIds& file, const std::string& path, const DaemonSecrets& metaserver);
 /// How many seconds it takes until nothing that the former secret signed is good any more, tokens apart.
 double seconds_until_expired(const std::vector<DaemonSecrets>& daemons);
 

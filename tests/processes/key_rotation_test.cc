@@ -219,6 +219,14 @@ TEST_F(KeyRotation, OfSeveralHostsTakesNoStepBeforeAllHaveTheFile) {
   copy();
   EXPECT_THAT(kintsugi({"key", "status"}).out, Not(HasSubstr("former")));
   EXPECT_EQ(kintsugi({"ls", "/"}).exit_code, 0);
+
+  // A copy of the directory from an earlier time would bring the old secret back.
+  std::ofstream(path("keys/secret")) << written;
+  const Outcome stale = rotate("--force");
+  EXPECT_EQ(stale.exit_code, 1);
+  EXPECT_THAT(stale.err, HasSubstr("keys/secret is not the file of the secret that the cluster has now"));
+  EXPECT_THAT(stale.err, Not(HasSubstr("copy")));
+  EXPECT_EQ(read_file(made), read_file(hosts_file)) << "what is there for hosts stays as it is";
 }
 
 class MountKeys : public Mounts {};
