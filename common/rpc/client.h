@@ -24,7 +24,7 @@ struct ClientLimits {
   Duration idle_limit = std::chrono::seconds(60);
 };
 
-/// One per daemon or client. Unary calls to a peer share one connection (those that keep a session have another), many in
+/// One per daemon or client. Unary calls to a peer share one connection (what keeps a session has another), many in
 /// flight, matched by request id; frames that are ready together are written together. A stream takes a connection of its own from the pool. A broken
 /// connection fails its calls with kUnavailable and is dialled anew by the next call: no hidden retries.
 class Client {

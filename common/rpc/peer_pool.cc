@@ -5,7 +5,7 @@
 namespace kintsugi::rpc {
 
 Lane lane_of(Method method) {
-  return method == Method::kKeepSession || method == Method::kAwaitRecalls ? Lane::kSession : Lane::kCalls;
+  return method == Method::kKeepSession ? Lane::kSession : Lane::kCalls;
 }
 
 PeerPool::PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits)

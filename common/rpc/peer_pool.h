@@ -1,4 +1,4 @@
-/// The client's connections: for each peer one control connection that all calls share, one for the calls that keep a session, and
+/// The client's connections: for each peer one control connection that all calls share, one for what keeps a session, and
 /// idle ones for streams.
 #pragma once
 

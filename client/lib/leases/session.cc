@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kTellLimit = 5s;
 constexpr Duration kRecallsLimit = 40s;  ///< longer than a metaserver lets such a call wait
 constexpr Duration kFirstPause = 100ms;
+constexpr Duration kSilentFor = 10s;  ///< of silence, and the log says it
 
 constexpr sight::Site kKeep{"client.keep_session"};
 
@@ -32,6 +33,7 @@ Session::~Session() {
 
 void Session::start(bool believes) {
   believes_ = believes;
+  heard_ = resources_.now();
   tasks_.spawn(keep());
   tasks_.spawn(await_recalls());
 }
@@ -172,7 +174,11 @@ asio::awaitable<Status> Session::tell_in_background() {
 asio::awaitable<void> Session::keep() {
   do {
     const Status status = co_await tell_in_background();
-    if (!status.ok()) log::debug("session {:x}: {}", id(), status.to_string());
+    const TimePoint now = resources_.now();
+    if (status.ok()) heard_ = now;
+    if (status.ok() || now - heard_ < kSilentFor || !lines_.allow(now)) continue;
+    log::warning("the metaserver has not heard this client for {:.0f} s, and calls wait: {}",
+                 to_seconds(now - heard_), status.to_string());
   } while (co_await tasks_.sleep_for(kKeepInterval));
 }
 
