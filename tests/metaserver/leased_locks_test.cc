@@ -18,15 +18,8 @@ struct LeasedLockRig : MetaServerRig {
   /// A call that gives up before the metaserver does.
   template <class Response>
   Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request) {
-    const auto limited = [](MetaServerRig& rig, rpc::Method method,
-                            const google::protobuf::MessageLite& request,
-                            Response& response) -> asio::awaitable<Status> {
-      Context context;
-      context.deadline = rig.simulation.now() + 4s;
-      co_return co_await rig.client->call(context, {"10.0.0.1", 7000}, method, request, response);
-    };
     Response response;
-    const Status status = simulation.run(limited(*this, method, request, response));
+    const Status status = simulation.run(call_within(4s, method, request, response));
     if (!status.ok()) return status;
     return response;
   }

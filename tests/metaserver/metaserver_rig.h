@@ -140,6 +140,17 @@ class MetaServerRig {
     start();
   }
 
+  /// kDeadlineExceeded after `limit`: which end gives up first is a matter of microseconds.
+  asio::awaitable<Status> call_within(Duration limit, rpc::Method method,
+                                      const google::protobuf::MessageLite& request,
+                                      google::protobuf::MessageLite& response) {
+    Context context;
+    context.deadline = simulation.now() + limit;
+    const Status status = co_await client->call(context, {"10.0.0.1", 7000}, method, request, response);
+    if (status.code() == Code::kUnavailable && simulation.now() >= context.deadline)
+      co_return Status{Code::kDeadlineExceeded, status.message()};
+    co_return status;
+  }
   template <class Response>
   Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request) {
     Response response;
