@@ -42,9 +42,11 @@ Context MetaserverLink::call_context() {
 asio::awaitable<void> MetaserverLink::run() {
   runtime::Backoff backoff(runtime_.random, kFirstBackoff, kLastBackoff);
   while (!tasks_.stopping()) {
-    // The chunks of a disk that joined count as lost until a report names them.
-    if (std::exchange(disks_joined_, store_.counters().disks_joined) != store_.counters().disks_joined)
-      report_due_ = runtime_.clock.now();
+    // The chunks of a disk that joined count as lost until a report names them, and a second copy that is used now may be
+    // one that nobody wants.
+    const StoreCounters counters = store_.counters();
+    const uint64_t found_late = counters.disks_joined + counters.copies_found;
+    if (std::exchange(found_late_, found_late) != found_late) report_due_ = runtime_.clock.now();
     // The metaserver has forgotten that it wanted them deleted: it finds them again in a report.
     if (heartbeat_.take_kept()) report_due_ = runtime_.clock.now();
     Status status;

@@ -93,8 +93,8 @@ class MetaserverLink {
   bool registered_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint report_due_;
-  /// Disks that had joined late when the latest block report began (StoreCounters::disks_joined).
-  uint64_t disks_joined_ = 0;
+  /// Disks and copies that had been found late when the latest block report began (StoreCounters).
+  uint64_t found_late_ = 0;
   proto::MetadataMark mark_;  ///< latest mark received from the metaserver
   TimePoint mark_kept_;
   runtime::TaskGroup tasks_;

@@ -38,6 +38,8 @@ struct StoreCounters {
   uint64_t chunks_committed = 0, chunks_removed = 0;
   /// Disks that hung at the start and have answered since: a block report must tell what is on them.
   uint64_t disks_joined = 0;
+  /// Second copies that are used since the first was deleted or lost: a block report must tell of them, too.
+  uint64_t copies_found = 0;
   /// Damaged chunks found at the start, by a read, or by FileWalk.
   uint64_t corrupt_chunks = 0;
 };

@@ -39,6 +39,7 @@ class StoredChunks {
   ChunkIndex& index() { return index_; }
   const ChunkIndex& index() const { return index_; }
   SurplusCopies& surplus() { return surplus_; }
+  const SurplusCopies& surplus() const { return surplus_; }
   ChunkCache& cache() { return cache_; }
   UsageProfile& usage() { return usage_; }
 

@@ -51,6 +51,7 @@ asio::awaitable<void> SurplusCopies::use(ChunkIndex::Entry copy) {
             copy.root->disk.root());
   copy.generation = 0;  // the index assigns a new one
   index_.insert(copy);
+  ++used_;
 }
 
 }  // namespace kintsugi::chunkserver

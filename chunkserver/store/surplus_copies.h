@@ -13,8 +13,8 @@
 namespace kintsugi::chunkserver {
 
 /// Takes each off its disk as soon as that answers. A copy stays that differs from what is used: it may be the right
-/// one. When the chunk was deleted or lost by then, the copy is the one that is used: the next block report tells of
-/// it, and it can be deleted. References outlive it.
+/// one. When the chunk was deleted or lost by then, the copy is the one that is used: a block report follows that tells of
+/// it, so that it can be deleted. References outlive it.
 class SurplusCopies {
  public:
   /// Pause between two checks whether hung disks answer.
@@ -26,6 +26,8 @@ class SurplusCopies {
   void add(ChunkIndex::Entry copy);
   /// Removes what was added, until the tasks stop.
   asio::awaitable<void> run(runtime::TaskGroup& tasks);
+  /// How many were used after all.
+  uint64_t used() const { return used_; }
 
  private:
   asio::awaitable<void> remove(ChunkIndex::Entry copy);
@@ -36,6 +38,7 @@ class SurplusCopies {
   const runtime::Clock& clock_;
   std::deque<ChunkIndex::Entry> copies_;
   runtime::Event added_;
+  uint64_t used_ = 0;
 };
 
 }  // namespace kintsugi::chunkserver

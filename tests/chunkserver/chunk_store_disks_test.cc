@@ -206,6 +206,7 @@ TEST(ChunkStore, ACopyOnADiskThatHungIsKnownAgainWhenItsChunkWasDeletedMeanwhile
     KINTSUGI_ASSERT_OK(two.rig.remove(two.id));
     two.answer();
     ASSERT_TRUE(two.rig.store->find(two.id)) << "nobody would ever delete what takes room there";
+    EXPECT_EQ(two.rig.store->counters().copies_found, 1u) << "which the next report waits for";
     KINTSUGI_EXPECT_OK(two.rig.remove(two.id));
     two.rig.restart();
     EXPECT_EQ(two.rig.store->chunks(), 0u);
