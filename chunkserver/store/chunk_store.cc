@@ -153,7 +153,8 @@ std::vector<ListedChunk> ChunkStore::list_with_disks(ChunkId after, size_t limit
 }
 
 StoreCounters ChunkStore::counters() const {
-  return {changes_.committed(), changes_.removed(), disks_.joined(), chunks_.surplus().used(), chunks_.corrupt()};
+  return {changes_.committed(), changes_.removed(), disks_.joined(), chunks_.surplus().used(),
+          chunks_.corrupt()};
 }
 
 }  // namespace kintsugi::chunkserver
