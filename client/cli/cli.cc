@@ -33,7 +33,7 @@ int run(int argc, char** argv) {
   const Command program = all_commands();
   const Invocation invocation = parse(program, "kintsugi 0.2.0", argc, argv);
   if (invocation.command == nullptr) return invocation.exit_code;
-  // As if the environment had named it: whatever connects looks there.
+  // Whatever connects looks for its token in the environment.
   if (!invocation.token_file.empty()) ::setenv(kTokenVariable, invocation.token_file.c_str(), 1);
   const bool says_ok = !invocation.command->prints_json;
   return Session(invocation.name, invocation.json, says_ok).run(invocation.command->run);

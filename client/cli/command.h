@@ -100,7 +100,7 @@ Run connected(std::shared_ptr<Arguments> arguments,
   });
 }
 
-/// What was typed is wrong.
+/// The error for something that was typed wrong; `what` says it in one line.
 inline Status wrong(std::string what) {
   return {Code::kInvalidArgument, std::move(what)};
 }

@@ -104,7 +104,7 @@ class Rotation {
   Status end_tokens(const std::vector<proto::TokenClaims>& ending);
   /// Waits until every daemon is ready for the step that follows. kConflict: some are not, and are named.
   Status await_daemons(const SecretIds& ids);
-  /// What to do so that all daemons have the file.
+  /// Says what the operator has to do so that all daemons have the file.
   std::string advice(const SecretIds& ids) const;
   Status replace(const rpc::SecretKeys& keys, const std::string& what);
   void tell(const std::string& line) const {

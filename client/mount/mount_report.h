@@ -1,4 +1,4 @@
-/// What a mount tells the monitor of what it did, with the reports that it sends anyway.
+/// A mount tells the monitor what it did, in the reports that it sends anyway.
 #pragma once
 
 #include <mutex>

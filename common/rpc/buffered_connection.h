@@ -98,8 +98,8 @@ class BufferedConnection {
   Peer* share() const { return peer_share_.get(); }
   /// Waits until the peer may have that. kCancelled: the connection was closed meanwhile. REQUIRES: belongs_to().
   asio::awaitable<Result<Peer::Held>> hold(Need need);
-  /// What the large frame at the front of the buffer, and a request in it, take of the peer's share; empty: the frame is
-  /// not large. To be taken before consume(), and held as long as what is made of the frame.
+  /// Hands over the share of the peer that the large frame at the front of the buffer, and a request in it, have taken.
+  /// Empty: the frame is not large. The caller takes it before consume(), and holds it as long as what it made of the frame.
   Peer::Held take_large_frame() { return std::move(large_); }
   /// Since when a large frame comes in; max when none does.
   TimePoint large_since() const { return large_since_; }

@@ -1,4 +1,4 @@
-/// What each peer of a server has of it: connections, requests that run, and bytes that wait in its memory.
+/// Counts what each peer of a server has of it, and limits that: connections, requests that run, and bytes in its memory.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Peers;
 /// "10.0.0.1" of "10.0.0.1:54321".
 std::string_view address_of(std::string_view peer);
 
-/// What one request, or a part of one, takes of a server.
+/// One request, or a part of one, takes so much of a server.
 struct Need {
   size_t requests = 0, bytes = 0;
   /// It is one of the few small requests that each connection may have whatever its peer's others have: so whoever shares a

@@ -35,7 +35,7 @@ class OpenFiles {
     uint64_t read_ahead_bytes = 0;  ///< bytes that are held now
   };
 
-  /// What applications did, and what is held for them, at no cost: totals but for the last one.
+  /// Counts what applications did. All are totals since the start but the last one, which is of now.
   struct Traffic {
     uint64_t read_bytes = 0, written_bytes = 0;
     uint64_t fetched_bytes = 0;  ///< bytes of reads that were not in memory
