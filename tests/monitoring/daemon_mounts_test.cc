@@ -110,7 +110,8 @@ TEST_F(MountsTest, TheConsoleShowsWhatTheyDoEachSecond) {
   EXPECT_NEAR(mount.at("read_rate").get<double>(), 102'400, 15'000);
   EXPECT_EQ(mount.at("write_rate"), 0);
   ASSERT_TRUE(rig.send(rig.report(1)));
-  for (const Json& process : Json::parse(ConsoleApi(*rig.monitor).processes()).at("processes"))
+  const Json later = Json::parse(ConsoleApi(*rig.monitor).processes()).at("processes");
+  for (const Json& process : later)
     if (process.at("kind") == "chunkserver") EXPECT_TRUE(process.at("mount").is_null());
 }
 
