@@ -175,6 +175,9 @@ TEST_P(Page, ItsCommandsRun) {
   for (const Block& block : blocks_of(GetParam()))
     script += block.script;
   const Outcome outcome = run_block(script, can_mount());
+  // Builds under sanitizers cannot record calls.
+  if (GetParam() == "docs/tracing.md" && (outcome.out + outcome.err).find("KINTSUGI_SLEDS") != std::string::npos)
+    GTEST_SKIP() << outcome.err;
   EXPECT_EQ(failures(outcome), "") << outcome.out << outcome.err;
 #ifdef KINTSUGI_FAULT_POINTS
   // The walk-through finds what it planted.
