@@ -1,4 +1,9 @@
 // What operators change from the console, asked for over HTTP as a browser does it, of a cluster of real processes.
+#include <csignal>
+#include <future>
+#include <map>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +124,33 @@ TEST_F(ConsoleActions, AreDoneInTheNameOfTheTokenThatWasShownAndOfNoOther) {
   EXPECT_THAT(ask(drain, {bearer(other)}), StartsWith("503 the metaserver does not answer"));
   restart_missing();
   EXPECT_EQ(draining(), 0u);
+}
+
+TEST_F(ConsoleActions, ThatWaitForAMetaserverThatHangsAreFewAndEnd) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string boss = make_token("boss", "admin"), drain = "drain?server=" + id_of("chunkserver-3");
+  ASSERT_TRUE(eventually([&] { return knows_its_servers(); }, seconds(20)));
+  send("metaserver", SIGSTOP);
+  std::vector<std::future<std::string>> asked;
+  for (int i = 0; i < 12; ++i)
+    asked.push_back(std::async(std::launch::async, [&] { return ask(drain, {bearer(boss)}); }));
+  std::map<std::string, int> answers;
+  for (std::future<std::string>& answer : asked)
+    ++answers[answer.get().substr(0, 3)];
+  EXPECT_TRUE(knows_its_servers()) << "pages are served meanwhile";
+  send("metaserver", SIGCONT);
+  EXPECT_EQ(answers, (std::map<std::string, int>{{"429", 4}, {"503", 8}}));
+  ASSERT_TRUE(eventually([&] { return kintsugi({"ls", "/"}).exit_code == 0; }, seconds(20)));
+  EXPECT_EQ(draining(), 0u);
+  // The monitor ends while one waits, and does not wait for long.
+  send("metaserver", SIGSTOP);
+  std::future<std::string> last = std::async(std::launch::async, [&] { return ask(drain, {bearer(boss)}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const pid_t pid = pid_of("monitor");
+  send("monitor", SIGTERM);
+  EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }, seconds(15)));
+  last.get();
+  send("metaserver", SIGCONT);
 }
 
 }  // namespace
