@@ -315,7 +315,8 @@ class Actions(unittest.TestCase):
     def test_nothing_is_asked_without_a_token_or_once_it_is_cancelled_and_the_keyboard_goes_on_where_it_was(self):
         # The page is drawn again meanwhile, with other buttons.
         shown, posts = self.asked('press("drain"); await submit(); dispatchEvent(new Event("resize")); await pause(500);'
-                                  'document.getElementById("action-close").click(); await pause(1500);')
+                                  'const closed = new Promise((done) => document.getElementById("action").addEventListener("close", done));'
+                                  'document.getElementById("action-close").click(); await closed;')
         self.assertEqual(posts, [])
         self.assertEqual(shown.body["data-open"], "false")
         self.assertEqual(shown.body["data-focused"], "action drain server-10")
