@@ -138,6 +138,8 @@ class Served:
         self.posts, self.answer_of_post = posts if posts is not None else [], answer_of_post
 
     def answer_change(self, path, headers):
+        # What the HTTP server compares.
+        assert headers["Origin"] == f'http://{headers["Host"]}', headers["Origin"]
         self.posts.append((path, headers["Authorization"], headers["Cookie"]))
         status, line = self.answer_of_post
         return status, "text/plain", f"{line}\n".encode()
