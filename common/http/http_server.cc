@@ -27,6 +27,8 @@ namespace {
 constexpr auto kRequestLimit = std::chrono::seconds(10);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
 constexpr size_t kReceivedAtOnce = 4 * 1024;
+/// People type tokens into pages: no script but ours may run there, and no page of others may show ours within itself.
+constexpr std::string_view kOnlyOwnScripts = "default-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 constexpr size_t kMostQuoted = 100;  ///< of what a request says, in an answer
 
 /// Closes the connection when an operation on it takes longer than kRequestLimit.
@@ -220,6 +222,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtim
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request->version());
     message.set(beast::http::field::content_type, response.content_type);
+    message.set("Content-Security-Policy", kOnlyOwnScripts);
     // A browser asks its user, and would send from then on what it was told, also for pages of others: not with a POST.
     if (response.status == 401)
       message.set(beast::http::field::www_authenticate,

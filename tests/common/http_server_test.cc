@@ -202,6 +202,21 @@ TEST(HttpServer, ChangesNothingForPagesOfOthersNorByGet) {
   EXPECT_EQ(changer.changes, (std::vector<std::string>{"/change a=b Bearer x", "/change  "}));
 }
 
+TEST(HttpServer, LetsNoScriptOfOthersRunInItsPages) {
+  Serving serving;
+  serving.server.handle("/page", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  tcp::socket socket = serving.connect();
+  ask(socket, "/page");
+  std::string answer;
+  asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n");
+  EXPECT_NE(
+      answer.find(
+          "\r\nContent-Security-Policy: default-src 'self'; base-uri 'none'; frame-ancestors 'none'\r\n"),
+      std::string::npos)
+      << answer;
+}
+
 /// Whether the server has hung up on `socket`, waiting for that for as long as `limit` says.
 bool hung_up(tcp::socket& socket, std::chrono::milliseconds limit) {
   pollfd ready{.fd = socket.native_handle(), .events = POLLIN, .revents = 0};

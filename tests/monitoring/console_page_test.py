@@ -171,6 +171,8 @@ def serving(served):
         def send(self, status, kind, body):
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            # As the HTTP server does (kOnlyOwnScripts in http_server.cc), but for the script of the test.
+            self.send_header("Content-Security-Policy", "default-src 'self'; script-src 'self' 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
