@@ -8,6 +8,7 @@
 #include "common/http/http_post.h"
 #include "common/log/log.h"
 #include "monitoring/analysis.h"
+#include "monitoring/daemon/actions.h"
 #include "monitoring/daemon/foresight.h"
 #include "monitoring/daemon/http_pages.h"
 #include "monitoring/daemon/metrics_recorder.h"
@@ -64,10 +65,12 @@ class Daemon final : public daemon::Daemon {
         revocations_(shell.runtime, shell.secret, options.metaserver, monitor_.server()),
         api_(monitor_),
         recorded_(shell.runtime, monitor_, completed(metrics, shell)),
-        what_if_(shell.runtime, monitor_) {
+        what_if_(shell.runtime, monitor_),
+        actions_(shell.runtime, monitor_, shell.secret) {
     add_pages(shell.http, shell.metrics, monitor_, api_);
     add_pages(shell.http, shell.metrics, recorded_, shell.runtime.clock);
     what_if_.add_page(shell.http);
+    actions_.add_to(shell.http);
     sight::add_pages(shell.http, shell.metrics, recorder_);
   }
 
@@ -83,6 +86,7 @@ class Daemon final : public daemon::Daemon {
   rpc::Server& rpc_server() override { return monitor_.server(); }
   asio::awaitable<void> stop() override {
     foresight_.stop();
+    co_await actions_.stop();
     co_await what_if_.stop();
     co_await recorded_.stop();
     co_await revocations_.stop();
@@ -111,6 +115,7 @@ class Daemon final : public daemon::Daemon {
   ConsoleApi api_;
   MetricsRecorder recorded_;
   WhatIfApi what_if_;
+  Actions actions_;
 };
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options,

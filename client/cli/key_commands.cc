@@ -11,6 +11,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/secret_rotation.h"
 #include "client/cli/session.h"
+#include "common/rpc/token.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -89,6 +90,53 @@ Json json_of(const DaemonSecrets& daemon) {
           {"error", daemon.asked.ok() ? has.complaint() : daemon.asked.message()}};
 }
 
+/// "the secret at 10.0.0.50 (3 s ago), ...".
+std::string names_of(const std::vector<SecretUser>& users) {
+  std::vector<std::string> names;
+  for (const SecretUser& user : users)
+    names.push_back(fmt::format("{} ({:.0f} s ago)", shown_name(user.who), user.idle_seconds));
+  return some_of(names);
+}
+
+/// "3 connections still use the old secret: ...".
+std::string line_of(const std::vector<SecretUser>& users) {
+  size_t connections = 0;
+  for (const SecretUser& user : users)
+    connections += user.connections;
+  return fmt::format("{} still use{} the old secret: {}", counted(connections, "connection"),
+                     connections == 1 ? "s" : "", names_of(users));
+}
+
+Json json_of(const std::vector<SecretUser>& users) {
+  Json all = Json::array();
+  for (const SecretUser& user : users)
+    all.push_back(
+        {{"who", user.who}, {"connections", user.connections}, {"idle_seconds", user.idle_seconds}});
+  return all;
+}
+
+/// The token that this command proves itself with; none: it has the secret.
+Result<std::optional<rpc::Principal>> own_token() {
+  const CredentialFiles files = CredentialFiles::of_environment();
+  if (files.token.empty()) return std::nullopt;
+  KINTSUGI_ASSIGN(const rpc::Secret credential, rpc::load_credential(files.token, files.secret));
+  KINTSUGI_ASSIGN(rpc::Principal token, rpc::principal_of(credential.claims()));
+  return token;
+}
+
+/// kConflict: `--force` would end the token that the command runs with, and all that it does after that would fail.
+Status check_own_token_stays(const rpc::SecretKeys& keys) {
+  KINTSUGI_ASSIGN(const auto token, own_token());
+  const bool stays = keys.other_is == Other::kFormer && token && token->secret == SecretIds(keys).own;
+  if (!token || stays) return {};
+  return {
+      Code::kConflict,
+      fmt::format("--force would end {}, which this command runs with: give the command the cluster's "
+                  "secret in place of it (unset {}), or, once step 2 is done, a new token (kintsugi token "
+                  "create)",
+                  token->text(), kTokenVariable)};
+}
+
 /// One run of `key rotate`: takes as many steps as can be taken now.
 class Rotation {
  public:
@@ -101,6 +149,8 @@ class Rotation {
   /// Takes the step that follows `keys`. True: there may be another one now.
   Result<bool> step(const rpc::SecretKeys& keys);
   Result<bool> drop(const rpc::SecretKeys& keys, const SecretIds& ids);
+  /// Says who has used the old secret lately. kConflict: somebody has, and is not to be cut off without --force.
+  Status tell_users();
   Status end_tokens(const std::vector<proto::TokenClaims>& ending);
   /// Waits until every daemon is ready for the step that follows. kConflict: some are not, and are named.
   Status await_daemons(const SecretIds& ids);
@@ -121,6 +171,7 @@ class Rotation {
   bool entered_ = false;  ///< a rotation was under way when this run began, or began with it
   double wait_seconds_ = 0;
   std::vector<DaemonSecrets> daemons_;
+  std::vector<SecretUser> users_;  ///< of the secret that is to be dropped
 };
 
 std::string Rotation::advice(const SecretIds& ids) const {
@@ -176,9 +227,22 @@ Status Rotation::end_tokens(const std::vector<proto::TokenClaims>& ending) {
   return {};
 }
 
+Status Rotation::tell_users() {
+  if (users_.empty()) return {};
+  if (wait_seconds_ > 0 || arguments_.force) {
+    tell(fmt::format("{}. They are cut off when it is dropped.", line_of(users_)));
+    return {};
+  }
+  return {Code::kConflict,
+          fmt::format("{}; give these programs the new file or a token (kintsugi token create), or cut them "
+                      "off with --force",
+                      line_of(users_))};
+}
+
 Result<bool> Rotation::drop(const rpc::SecretKeys& keys, const SecretIds& ids) {
   KINTSUGI_ASSIGN(const auto ending, tokens_that_would_end(client_, ids.own));
   wait_seconds_ = arguments_.force ? 0 : seconds_until_expired(daemons_);
+  users_ = users_of(daemons_, ids.other);
   if (wait_seconds_ > 0) {
     tell(
         fmt::format("The old secret {} is accepted for {} more minutes, until what it signed for reads and "
@@ -190,8 +254,10 @@ Result<bool> Rotation::drop(const rpc::SecretKeys& keys, const SecretIds& ids) {
           fmt::format("{} made with the old secret will end with it: {}. Make new ones in their place "
                       "(kintsugi token create) and revoke them until then.",
                       counted(ending.size(), "token"), names_of(ending)));
+    KINTSUGI_TRY(tell_users());
     return false;
   }
+  KINTSUGI_TRY(tell_users());
   KINTSUGI_TRY(end_tokens(ending));
   KINTSUGI_TRY(replace({.own = keys.own},
                        fmt::format("Step 3 of 3: the old secret {} is dropped.", id_text(ids.other))));
@@ -239,6 +305,7 @@ Status Rotation::run() {
                                          file.parent_path().string())};
   if (!lock) return lock.error();
   KINTSUGI_ASSIGN(keys, files_.read());
+  if (arguments_.force) KINTSUGI_TRY(check_own_token_stays(keys));
   KINTSUGI_ASSIGN(daemons_, ask_daemons(client_));
   KINTSUGI_TRY(check_file_is_current(SecretIds(keys), files_.file(), daemons_.front()));
   KINTSUGI_TRY(files_.level_copies());
@@ -258,6 +325,7 @@ Status Rotation::run() {
               {"other_is", word(ids.other_is)},
               {"done", ids.other_is == Other::kNone},
               {"seconds_until_drop", wait_seconds_},
+              {"users_of_old_secret", json_of(users_)},
               {"daemons", daemons_.size()}});
   return {};
 }
@@ -269,7 +337,7 @@ Status rotate_key(Session& session, BlockingClient& client, const KeyArguments& 
 
 void print_daemon(const DaemonSecrets& daemon) {
   const auto& has = daemon.has;
-  if (!daemon.asked.ok()) return fmt::print("{:<36} {}\n", shown_name(daemon.name), daemon.asked.message());
+  if (!daemon.asked.ok()) return fmt::print("{:<36} {}\n", shown_name(daemon.name), why_not_asked(daemon));
   const bool alone = has.other_is() == proto::SecretStatusResponse::NONE;
   fmt::print("{:<36} {:<16} {}{}\n", shown_name(daemon.name), id_text(has.in_use()),
              alone ? "-" : fmt::format("{} ({})", id_text(has.other()), word(has.other_is())),
@@ -283,6 +351,8 @@ Status key_status(Session& session, BlockingClient& client) {
   const bool rotates = first.asked.ok() && first.has.other_is() != proto::SecretStatusResponse::NONE;
   const bool former = rotates && first.has.other_is() == proto::SecretStatusResponse::FORMER;
   const double wait_seconds = former ? seconds_until_expired(daemons) : 0;
+  const std::vector<SecretUser> users =
+      former ? users_of(daemons, first.has.other()) : std::vector<SecretUser>();
   std::vector<proto::TokenClaims> ending;
   if (rotates) {
     KINTSUGI_ASSIGN(ending, tokens_that_would_end(client, former ? first.has.in_use() : first.has.other()));
@@ -295,6 +365,7 @@ Status key_status(Session& session, BlockingClient& client) {
       tokens.push_back(token.name());
     print_json({{"daemons", std::move(all)},
                 {"tokens_of_old_secret", std::move(tokens)},
+                {"users_of_old_secret", json_of(users)},
                 {"seconds_until_drop", wait_seconds}});
     return {};
   }
@@ -304,6 +375,7 @@ Status key_status(Session& session, BlockingClient& client) {
   if (!ending.empty())
     fmt::print("{} made with the old secret, which will end with it: {}\n", counted(ending.size(), "token"),
                names_of(ending));
+  if (!users.empty()) fmt::print("{}\n", line_of(users));
   if (wait_seconds > 0)
     fmt::print("What the old secret signed for reads and writes will have expired in {} minutes.\n",
                minutes(wait_seconds));

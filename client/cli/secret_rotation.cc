@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 
 #include "common/rpc/private_file.h"
 
@@ -26,6 +27,19 @@ bool is_usable(const proto::StoredToken& token) {
   const int64_t now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   const int64_t expires = token.claims().expires_ns();
   return token.revoked_ns() == 0 && (expires == 0 || expires > now);
+}
+
+/// What to do about a daemon that cannot be asked.
+std::string what_to_do(const DaemonSecrets& daemon) {
+  switch (daemon.asked.code()) {
+    case Code::kNotSupported: return "";  // it says so itself
+    case Code::kPermissionDenied: return "; give it the file that the metaserver has, and SIGHUP";
+    default: break;
+  }
+  if (!daemon.away) return "; start it again, or look why it does not answer";
+  return "; start it, or remove it (kintsugi server remove), or leave it out (--without-away) and give it "
+         "the "
+         "file before it starts";
 }
 
 /// The error of whoever was asked for something that its build does not know, in words that help.
@@ -104,11 +118,13 @@ Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client) {
   return daemons;
 }
 
+std::string why_not_asked(const DaemonSecrets& daemon) {
+  return fmt::format("cannot be asked: {}{}", daemon.asked.message(), what_to_do(daemon));
+}
+
 std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file) {
   const auto& has = daemon.has;
-  if (!daemon.asked.ok())
-    return fmt::format("cannot be asked: {}{}", daemon.asked.message(),
-                       daemon.away ? "; start it, or remove it (kintsugi server remove)" : "");
+  if (!daemon.asked.ok()) return why_not_asked(daemon);
   if (!has.complaint().empty()) return has.complaint();
   if (file.other_is == Other::kNext)
     return accepts(has, file.other) ? "" : "does not accept the new secret yet";
@@ -148,6 +164,26 @@ double seconds_until_expired(const std::vector<DaemonSecrets>& daemons) {
     in_use = std::min(in_use, daemon.has.in_use_seconds());
   }
   return std::max(0.0, signed_for + kMargin - in_use);
+}
+
+std::vector<SecretUser> users_of(const std::vector<DaemonSecrets>& daemons, uint64_t secret) {
+  double all_changed = std::numeric_limits<double>::max();  // so many seconds ago
+  for (const DaemonSecrets& daemon : daemons)
+    if (daemon.asked.ok()) all_changed = std::min(all_changed, daemon.has.in_use_seconds());
+  std::map<std::string, SecretUser> by_name;
+  for (const DaemonSecrets& daemon : daemons) {
+    for (const proto::SecretUse& use : daemon.has.uses()) {
+      if (use.secret() != secret || use.idle_seconds() > all_changed - kMargin) continue;
+      const auto [at, is_new] = by_name.try_emplace(use.who(), SecretUser{use.who(), 0, use.idle_seconds()});
+      at->second.connections += use.connections();
+      at->second.idle_seconds = std::min(at->second.idle_seconds, use.idle_seconds());
+    }
+  }
+  std::vector<SecretUser> users;
+  for (auto& [name, user] : by_name)
+    users.push_back(std::move(user));
+  std::ranges::stable_sort(users, {}, &SecretUser::idle_seconds);
+  return users;
 }
 
 Result<std::vector<proto::TokenClaims>> tokens_that_would_end(client::BlockingClient& client, uint64_t own) {

@@ -58,6 +58,8 @@ std::string id_text(uint64_t id);
 
 /// Asks every daemon that the metaserver knows, which is the first. A daemon that does not answer has its error.
 Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client);
+/// That it cannot be asked, why, and what to do about that. REQUIRES: it did not answer.
+std::string why_not_asked(const DaemonSecrets& daemon);
 /// Why the daemon is not ready for the step that follows the file; empty: it is.
 std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file);
 /// kConflict: the file is of another time than what the daemon has, as a copy from before an earlier rotation is. A file
@@ -65,6 +67,16 @@ std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file);
 Status check_file_is_current(const SecretIds& file, const std::string& path, const DaemonSecrets& metaserver);
 /// How many seconds it takes until nothing that the former secret signed is good any more, tokens apart.
 double seconds_until_expired(const std::vector<DaemonSecrets>& daemons);
+
+/// Whoever uses a secret that is to be dropped, or a token that it signed, from one address.
+struct SecretUser {
+  std::string who;
+  uint32_t connections = 0;
+  double idle_seconds = 0;  ///< since their latest request
+};
+/// Those who have used `secret` since every daemon had another one in its place, the latest first: they do not follow the
+/// file. A daemon of an earlier build tells of none.
+std::vector<SecretUser> users_of(const std::vector<DaemonSecrets>& daemons, uint64_t secret);
 
 /// The tokens that may be used now, and that another secret than `own` signed.
 Result<std::vector<proto::TokenClaims>> tokens_that_would_end(client::BlockingClient& client, uint64_t own);

@@ -9,8 +9,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>
 
+#include "common/base/quote.h"
 #include "common/http/open_connections.h"
 #include "common/log/log.h"
 #include "common/rpc/rate_limit.h"
@@ -25,6 +27,9 @@ namespace {
 constexpr auto kRequestLimit = std::chrono::seconds(10);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
 constexpr size_t kReceivedAtOnce = 4 * 1024;
+/// People type tokens into pages: no script but ours may run there, and no page of others may show ours within itself.
+constexpr std::string_view kOnlyOwnScripts = "default-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+constexpr size_t kMostQuoted = 100;  ///< of what a request says, in an answer
 
 /// Closes the connection when an operation on it takes longer than kRequestLimit.
 class Limited {
@@ -61,6 +66,28 @@ asio::awaitable<Result<Request>> read_request(runtime::Connection& connection, s
   }
 }
 
+std::string_view text_of(const Request& request, beast::http::field field) {
+  const auto value = request[field];
+  return {value.data(), value.size()};
+}
+
+struct Target {
+  explicit Target(const Request& request) : Target(std::string_view(request.target())) {}
+  explicit Target(std::string_view text)
+      : path(text.substr(0, text.find('?'))), query(text.substr(std::min(path.size() + 1, text.size()))) {}
+  std::string_view path, query;
+};
+
+/// A browser says with each POST of which server the page is that sends it. It is ours when it was asked for under the
+/// same name: "https://console:9701" and "console:9701".
+bool is_foreign(const Request& request) {
+  const std::string_view origin = text_of(request, beast::http::field::origin);
+  if (origin.empty()) return false;
+  const size_t slashes = origin.find("//");
+  return slashes == origin.npos ||
+         !beast::iequals(origin.substr(slashes + 2), text_of(request, beast::http::field::host));
+}
+
 asio::awaitable<Status> write_response(runtime::Connection& connection,
                                        const beast::http::response<beast::http::string_body>& message) {
   beast::http::response_serializer<beast::http::string_body> serializer(message);
@@ -87,6 +114,7 @@ struct HttpServer::State {
   const runtime::Runtime runtime;
   std::unique_ptr<runtime::Listener> listener;
   std::map<std::string, Handler, std::less<>> handlers;
+  std::map<std::string, Changer*, std::less<>> changers;
   const PageGuard* guard = nullptr;
   OpenConnections open;
   asio::thread_pool writer{
@@ -105,20 +133,18 @@ struct HttpServer::State {
   std::optional<Response> refusal(const Request& request, const runtime::Connection& connection) const {
     const runtime::PeerProof shown = connection.peer_proof();
     if (guard == nullptr || shown == runtime::PeerProof::kHost) return std::nullopt;
-    const auto field = request[beast::http::field::authorization];
-    const std::string_view target(request.target().data(), request.target().size());
     const Status admitted =
-        guard->admit(target.substr(0, target.find('?')), {field.data(), field.size()}, shown);
+        guard->admit(Target(request).path, text_of(request, beast::http::field::authorization), shown);
     if (admitted.ok()) return std::nullopt;
     const bool denied = admitted.code() == Code::kPermissionDenied;
     return Response{.status = denied ? 401 : 503, .body = admitted.message() + "\n"};
   }
 
   Response answer(const Request& request) const {
+    const Target target(request);
+    if (changers.contains(target.path)) return {405, "text/plain", "only POST is served here\n"};
     if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
-    const std::string_view target(request.target().data(), request.target().size());
-    const size_t mark = target.find('?');
-    const auto handler = handlers.find(target.substr(0, mark));
+    const auto handler = handlers.find(target.path);
     if (handler == handlers.end()) {
       std::string known = "not found; here are:\n";
       for (const auto& [path, unused] : handlers)
@@ -126,7 +152,7 @@ struct HttpServer::State {
       return {404, "text/plain", known};
     }
     try {
-      return handler->second(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+      return handler->second(target.query);
     } catch (const std::exception& failure) {
       log::error("http: {}: {}", handler->first, failure.what());
       return {500, "text/plain", fmt::format("{} failed: {}\n", handler->first, failure.what())};
@@ -153,6 +179,21 @@ asio::awaitable<void> write_late(State& state, Response& response) {
   co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(initiate, asio::use_awaitable);
 }
 
+/// REQUIRES: the method is POST, and `changer` is that of the path.
+asio::awaitable<Response> answer_change(Changer& changer, const Request& request, std::string peer) {
+  if (is_foreign(request))
+    co_return Response{.status = 403,
+                       .body = fmt::format("refused: a page of {} asks for this, and only one of {} may\n",
+                                           quoted(text_of(request, beast::http::field::origin), kMostQuoted),
+                                           quoted(text_of(request, beast::http::field::host), kMostQuoted))};
+  const Target target(request);
+  co_return co_await changer.change(
+      {.path = std::string(target.path),
+       .query = std::string(target.query),
+       .authorization = std::string(text_of(request, beast::http::field::authorization)),
+       .peer = std::move(peer)});
+}
+
 /// `State` is private to HttpServer; the coroutines below take it as a parameter so that it outlives them.
 template <class State>
 asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtime::Connection> connection) {
@@ -166,14 +207,26 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtim
     // A request that was read in the turn in which stop() was called is not answered: the objects that pages show
     // may be gone.
     if (!request || state->stopped || !open.begin_answer()) break;
+    const bool posts = request->method() == beast::http::verb::post;
+    const auto changer = posts ? state->changers.find(Target(*request).path) : state->changers.end();
     std::optional<Response> refused = state->refusal(*request, *connection);
-    Response response = refused ? std::move(*refused) : state->answer(*request);
+    Response response;
+    if (refused)
+      response = std::move(*refused);
+    else if (changer != state->changers.end())
+      response = co_await answer_change(*changer->second, *request, connection->peer());
+    else
+      response = state->answer(*request);
     if (response.late_body) co_await write_late(*state, response);
     if (state->stopped) break;
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request->version());
     message.set(beast::http::field::content_type, response.content_type);
-    if (response.status == 401) message.set(beast::http::field::www_authenticate, "Basic realm=\"kintsugi\"");
+    message.set("Content-Security-Policy", kOnlyOwnScripts);
+    // A browser asks its user, and would send from then on what it was told, also for pages of others: not with a POST.
+    if (response.status == 401)
+      message.set(beast::http::field::www_authenticate,
+                  posts ? "Bearer realm=\"kintsugi\"" : "Basic realm=\"kintsugi\"");
     message.keep_alive(request->keep_alive());
     message.body() = std::move(response.body);
     message.prepare_payload();
@@ -203,6 +256,10 @@ HttpServer::~HttpServer() {
 
 void HttpServer::handle(std::string path, Handler handler) {
   state_->handlers[std::move(path)] = std::move(handler);
+}
+
+void HttpServer::change_by(std::string path, Changer& changer) {
+  state_->changers[std::move(path)] = &changer;
 }
 
 void HttpServer::guard_by(const PageGuard& guard) {

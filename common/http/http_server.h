@@ -1,11 +1,14 @@
-/// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections of which those that
-/// ask nothing make room (OpenConnections), short deadlines. The simulator reads the same functions directly.
+/// A daemon's small HTTP side: /metrics, /healthz and /debug pages, which are read by GET, and what is changed by POST.
+/// Bounded connections of which those that ask nothing make room (OpenConnections), short deadlines. The simulator reads
+/// the same functions directly.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
 #include "common/http/page_guard.h"
@@ -23,6 +26,24 @@ struct Response {
   std::function<std::string()> late_body{};
 };
 
+/// A POST without a body. A browser sends it only for a page of this server: one of another server (the field Origin) was
+/// refused.
+struct Change {
+  std::string path;
+  std::string query;          ///< the part of the URL after '?', or empty
+  std::string authorization;  ///< the field of that name; empty: there is none
+  std::string peer;           ///< the address of whoever asks
+};
+
+/// Changes something when it is asked to.
+class Changer {
+ public:
+  virtual ~Changer() = default;
+  /// Whoever asks need have shown nothing: at a loopback address no guard is asked. Runs on the daemon's thread. An HTTP
+  /// server that was stopped asks for nothing new, and drops the answer.
+  virtual asio::awaitable<Response> change(Change change) = 0;
+};
+
 class HttpServer {
  public:
   explicit HttpServer(const runtime::Runtime& runtime);
@@ -32,6 +53,9 @@ class HttpServer {
   /// An exception becomes a 500. REQUIRES: handle() is called before the executor runs.
   using Handler = std::function<Response(std::string_view query)>;
   void handle(std::string path, Handler handler);
+  /// POST to this path is for `changer`, which has to outlive its own calls: it ends them itself after stop().
+  /// REQUIRES: as of handle().
+  void change_by(std::string path, Changer& changer);
   /// `guard` decides about each request of a peer that is no host of the cluster; without one all are let in. It is asked
   /// nothing once the server has stopped. REQUIRES: start() was not called.
   void guard_by(const PageGuard& guard);
@@ -39,7 +63,7 @@ class HttpServer {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
-  /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped.
+  /// after the executor's next turns, but for those that wait for a Changer. Waits for a late body that is being made; those that have not begun are dropped.
   /// Idempotent.
   void stop();
   /// Says from the begin of stop() on that the server stops. A late body that takes long looks at it now and then, from

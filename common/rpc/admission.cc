@@ -7,6 +7,7 @@
 namespace kintsugi::rpc {
 
 bool Admission::stands() const {
+  use_->used(core_.runtime.clock.now());
   const uint64_t version = core_.secret.shared().version();
   if (version == stood_at_) return true;
   if (!core_.secret.accepts(by_.secret)) return false;

@@ -14,10 +14,13 @@ class Admission {
  public:
   /// `core` outlives it.
   Admission(ServerCore& core, Principal by, std::string peer)
-      : core_(core), by_(std::move(by)), peer_(std::move(peer)) {}
+      : core_(core),
+        by_(std::move(by)),
+        peer_(std::move(peer)),
+        use_(core.uses->opened(by_, peer_, core.runtime.clock.now())) {}
 
   /// The secret with which the connection was proven, or that signed its token, is accepted still: one that was dropped ends
-  /// the connections that it began. To be asked before each request.
+  /// the connections that it began. To be asked before each request, which it notes.
   bool stands() const;
   /// The one place where requests are refused for lack of rights: kPermissionDenied, kUnavailable (RefusedTokens), or
   /// what the daemon says (Server::admit_tokens_by). Replaces the user 0 when the token says so. `caller` is that of the
@@ -31,6 +34,7 @@ class Admission {
   ServerCore& core_;
   const Principal by_;
   const std::string peer_;
+  const std::shared_ptr<SecretUses::Connection> use_;
   mutable uint64_t stood_at_ = 0;  ///< the version of the daemon's keys of which stands() was true last
 };
 

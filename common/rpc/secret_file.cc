@@ -6,6 +6,7 @@
 #include <openssl/rand.h>
 #include <sys/stat.h>
 
+#include "common/log/audit_log.h"
 #include "common/log/log.h"
 #include "common/rpc/private_file.h"
 #include "common/rpc/token.h"
@@ -51,6 +52,20 @@ bool parse_secret(std::string_view text, SecretKeys& keys) {
   const size_t end = text.find('\n');
   if (!parse_hex(text.substr(0, end), keys.own)) return false;
   return end == text.npos || parse_other(text.substr(end + 1), keys);
+}
+
+/// The step of a rotation that the keys follow from.
+std::string step_text(const SecretKeys& keys) {
+  const std::vector<Secret> secrets = Secret::with(keys).each();
+  const uint64_t own = secrets.front().id(), other = secrets.back().id();
+  switch (keys.other_is) {
+    case SecretKeys::Other::kNext:
+      return fmt::format("step 1 of a new secret: {:016x} is accepted beside {:016x}", other, own);
+    case SecretKeys::Other::kFormer:
+      return fmt::format("step 2 of a new secret: {:016x} is used, and {:016x} accepted", own, other);
+    case SecretKeys::Other::kNone: break;
+  }
+  return fmt::format("step 3 of a new secret: {:016x} is accepted alone", own);
 }
 
 void append_hex(const SecretKey& key, std::string& text) {
@@ -182,6 +197,8 @@ void SharedKeys::read_again() {
   version_.fetch_add(1, std::memory_order_release);
   log::info("{} has changed and was read again{}", path_,
             keys_->other_is == SecretKeys::Other::kNone ? "" : ": two secrets are accepted");
+  // In the name of nobody: whoever may write the file administers.
+  if (keys_->claims.empty()) log::audit(fmt::format("{}: {}", path_, step_text(*keys_)));
 }
 
 }  // namespace kintsugi::rpc

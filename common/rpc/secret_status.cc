@@ -24,6 +24,7 @@ asio::awaitable<Status> SecretStatus::operator()(Context, const proto::Empty&,
   response.set_in_use_seconds(to_seconds(clock_.wall_now() - secret_.shared().in_use_since()));
   response.set_signed_seconds(to_seconds(signed_for_));
   response.set_complaint(secret_.shared().complaint());
+  uses_->tell(response.in_use(), clock_.now(), response);
   co_return Status{};
 }
 

@@ -31,7 +31,8 @@ Server::Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* re
 #else
   handle(Method::kChangeFaults, ChangeFaults(nullptr));
 #endif
-  handle(Method::kSecretStatus, SecretStatus(state_->secret, runtime.clock, state_->limits.signed_for));
+  handle(Method::kSecretStatus,
+         SecretStatus(state_->secret, state_->uses, runtime.clock, state_->limits.signed_for));
 }
 
 Server::~Server() = default;

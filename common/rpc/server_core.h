@@ -12,6 +12,7 @@
 #include "common/rpc/peers.h"
 #include "common/rpc/rate_limit.h"
 #include "common/rpc/refused_tokens.h"
+#include "common/rpc/secret_uses.h"
 #include "common/rpc/server.h"
 #include "common/rpc/strangers.h"
 #include "common/runtime/task_group.h"
@@ -29,6 +30,7 @@ struct ServerCore : Doorkeeper {
   std::vector<UnaryHandler> unary_handlers{kMethods};
   std::vector<StreamHandler> stream_handlers{kMethods};
   std::shared_ptr<Peers> peers = std::make_shared<Peers>(runtime.executor, runtime.clock);
+  std::shared_ptr<SecretUses> uses = std::make_shared<SecretUses>();
   /// The largest answer to each method so far. A request takes that much of its peer's share before it runs: its answer may
   /// have to wait in memory.
   std::vector<size_t> largest_answers = std::vector<size_t>(kMethods);

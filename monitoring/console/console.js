@@ -1,4 +1,5 @@
 // The console: asks the monitor every two seconds for what the shown page needs, and draws what changed.
+import { actions } from "./actions.js";
 import { alarmsPage, drawAlarms } from "./alarms.js";
 import { drawCharts, kClusterPlots, kRepairPlots, serverPlots } from "./charts.js";
 import { drawClients } from "./clients.js";
@@ -186,6 +187,7 @@ if (asks.get("metric") && !location.hash) location.hash = "#developers";
 whenUnfolded(redraw);
 alarmsPage(redraw);
 search(() => data);
+actions();
 history();
 unlike();
 whatIf();

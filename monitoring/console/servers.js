@@ -1,4 +1,5 @@
 // Servers: all of them as a table, and one with its disks, alarms and plots.
+import { actionsOf, drainProgress } from "./actions.js";
 import { badge, by, element, empty, facts, link, meter, table } from "./dom.js";
 import { byName, bytes, counted, grouped, percent, rate, seconds } from "./format.js";
 import { alarmCard } from "./alarms.js";
@@ -17,7 +18,7 @@ export function healthOf(server, known) {
   const states = server.disk_states.map(diskState);
   const worst = ["hung", "failed", "read-only", "full", "slow"].find((state) => states.includes(state));
   if (worst) return ["warn", `! ${counted(states.filter((state) => state === worst).length, "disk")} ${worst}`];
-  if (server.draining) return ["warn", "→ draining"];
+  if (server.draining) return ["warn", server.chunks === 0 ? "→ drained" : "→ draining"];
   if (server.slow_factor > 0) return ["warn", `↷ avoided, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
 }
@@ -71,7 +72,7 @@ export function drawServer({ servers: { servers }, alarms, overview }, name) {
   by("server-facts").replaceChildren(...own.map((alarm) => alarmCard(alarm, width)),
     element("div", "card", facts([["Address", server.address], ["Pages", server.http], ["Rack", server.rack], ["Used", now(used(server))], ["Chunks", grouped(server.chunks)],
       ["Busy", now(percent(server.busy))], ["Users read and write", now(rate(server.user_rate))], ["Repairs", now(repairsOf(server))],
-      ["Heartbeat", `${seconds(server.heartbeat_s_ago)} ago`], ["Report", server.silent_s === null ? "none" : `${seconds(server.silent_s)} ago`], ["Moves", server.held_back]]),
-    element("p", "", link("#disks", `Its ${counted(server.disk_states.length, "disk")}`), " · ", link("#repairs", "What if it died"))));
+      ["Heartbeat", `${seconds(server.heartbeat_s_ago)} ago`], ["Report", server.silent_s === null ? "none" : `${seconds(server.silent_s)} ago`], ["Moves", server.held_back], ["Drain", drainProgress(server)]]),
+    element("p", "", link("#disks", `Its ${counted(server.disk_states.length, "disk")}`), " · ", link("#repairs", "What if it died")), actionsOf(server)));
   return server.disk_states.map((disk) => disk.path);
 }

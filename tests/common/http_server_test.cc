@@ -162,6 +162,61 @@ TEST(HttpServer, ABodyThatTakesLongSeesThatTheServerStops) {
   EXPECT_TRUE(serving.server.stopping().stop_requested());
 }
 
+class CountingChanger final : public Changer {
+ public:
+  asio::awaitable<Response> change(Change change) override {
+    changes.push_back(change.path + " " + change.query + " " + change.authorization);
+    co_return Response{.body = "last words\n"};
+  }
+  std::vector<std::string> changes;
+};
+
+TEST(HttpServer, ChangesNothingForPagesOfOthersNorByGet) {
+  Serving serving;
+  CountingChanger changer;
+  serving.server.change_by("/change", changer);
+  serving.server.handle("/page", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  const auto ask = [&](const std::string& method, const std::string& path, const std::string& headers) {
+    tcp::socket socket = serving.connect();
+    asio::write(socket, asio::buffer(method + " " + path + " HTTP/1.1\r\nHost: console:9\r\n" + headers +
+                                     "Connection: close\r\n\r\n"));
+    std::string answer;
+    boost::system::error_code error;
+    asio::read(socket, asio::dynamic_buffer(answer), error);
+    return answer.substr(0, answer.find("\r\n"));
+  };
+  const std::string forbidden = "HTTP/1.1 403 Forbidden";
+  for (const char* origin : {"http://evil", "https://console:90", "http://console", "null", "console:9",
+                             "http://evil/http://console:9", "http://"})
+    EXPECT_EQ(ask("POST", "/change", "Origin: " + std::string(origin) + "\r\n"), forbidden) << origin;
+  EXPECT_EQ(ask("GET", "/change", ""), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(ask("POST", "/page", ""), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(ask("OPTIONS", "/change", "Origin: http://evil\r\n"), "HTTP/1.1 405 Method Not Allowed");
+  EXPECT_EQ(ask("POST", "/change", "Content-Length: 1\r\n"), "") << "there is no body here";
+  EXPECT_EQ(changer.changes.size(), 0u);
+  EXPECT_EQ(ask("POST", "/change?a=b", "Origin: HTTPS://Console:9\r\nAuthorization: Bearer x\r\n"),
+            "HTTP/1.1 200 OK");
+  EXPECT_EQ(ask("POST", "/change", ""), "HTTP/1.1 200 OK") << "a program says nothing of pages";
+  serving.stop();
+  EXPECT_EQ(changer.changes, (std::vector<std::string>{"/change a=b Bearer x", "/change  "}));
+}
+
+TEST(HttpServer, LetsNoScriptOfOthersRunInItsPages) {
+  Serving serving;
+  serving.server.handle("/page", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  tcp::socket socket = serving.connect();
+  ask(socket, "/page");
+  std::string answer;
+  asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n");
+  EXPECT_NE(
+      answer.find(
+          "\r\nContent-Security-Policy: default-src 'self'; base-uri 'none'; frame-ancestors 'none'\r\n"),
+      std::string::npos)
+      << answer;
+}
+
 /// Whether the server has hung up on `socket`, waiting for that for as long as `limit` says.
 bool hung_up(tcp::socket& socket, std::chrono::milliseconds limit) {
   pollfd ready{.fd = socket.native_handle(), .events = POLLIN, .revents = 0};

@@ -1,6 +1,7 @@
 // The handshake while one secret of the cluster follows another: every two processes that share a secret understand each other.
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "common/proto/token.pb.h"
 #include "common/rpc/handshake.h"
+#include "common/rpc/secret_uses.h"
 #include "common/rpc/token.h"
 #include "tests/common/rpc_rig.h"
 
@@ -173,6 +175,61 @@ TEST(RpcTwoSecrets, TokensOfEitherAreGoodUntilTheirsIsDropped) {
       }
     }
   });
+}
+
+TEST(RpcTwoSecrets, AServerSaysWhoUsesTheFormerOneOrATokenThatItSigned) {
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    const Secret former = test_secret(1), newer = test_secret(2);
+    const auto token = parse_token(token_text(former, claims(runtime, former).SerializeAsString()));
+    CO_ASSERT_TRUE(token);
+    Rig rig(runtime, runtime, {}, {}, two(2, Other::kFormer, 1), newer);
+    rig.server.refuse_tokens({});
+    rig.start();
+    Client daemon(runtime, former), other(runtime, former), holder(runtime, *token);
+    for (Client* const client : {&daemon, &other, &holder})
+      CO_ASSERT_OK(co_await ping(rig, *client));
+    proto::SecretStatusResponse status;
+    const proto::Empty request;
+    const auto ask = [&]() -> asio::awaitable<Status> {
+      return rig.client.call(Context{}, rig.at, Method::kSecretStatus, request, status);
+    };
+    CO_ASSERT_OK(co_await ask());
+    CO_ASSERT_TRUE(status.uses_size() == 2);
+    std::map<std::string, uint32_t> users;
+    for (const proto::SecretUse& use : status.uses()) {
+      EXPECT_EQ(use.secret(), former.id());
+      EXPECT_LT(use.idle_seconds(), 60);
+      users[use.who()] = use.connections();
+    }
+    EXPECT_EQ(users, (std::map<std::string, uint32_t>{{"the secret at 127.0.0.1", 2},
+                                                      {"the token backup at 127.0.0.1", 1}}));
+    for (Client* const client : {&daemon, &other, &holder})
+      co_await client->stop();
+    // The server hears a moment later that they have gone.
+    for (int i = 0; i < 100 && status.uses_size() > 0; ++i)
+      CO_ASSERT_OK(co_await ask());
+    EXPECT_EQ(status.uses_size(), 0);
+    co_await rig.stop();
+  });
+}
+
+TEST(RpcTwoSecrets, OfManyUsersThoseAreToldWhoCameLatest) {
+  const auto uses = std::make_shared<SecretUses>();
+  const Principal by{.secret = 1}, with_the_new_one{.secret = 2};
+  const TimePoint begin{};
+  std::vector<std::shared_ptr<SecretUses::Connection>> connections{
+      uses->opened(with_the_new_one, "10.0.0.1:1", begin)};
+  for (int i = 0; i < SecretUses::kMostTold + 5; ++i)
+    connections.push_back(uses->opened(by, fmt::format("10.1.0.{}:1", i), begin));
+  connections.push_back(uses->opened(by, "10.1.0.3:2", begin));
+  connections.back()->used(begin + 40s);
+  proto::SecretStatusResponse status;
+  uses->tell(/*in_use=*/2, begin + 60s, status);
+  ASSERT_EQ(status.uses_size(), SecretUses::kMostTold);
+  EXPECT_EQ(status.uses(0).who(), "the secret at 10.1.0.3");
+  EXPECT_EQ(status.uses(0).connections(), 2u);
+  EXPECT_EQ(status.uses(0).idle_seconds(), 20);
+  EXPECT_EQ(status.uses(1).idle_seconds(), 60);
 }
 
 class RotatedFiles : public ::testing::Test {

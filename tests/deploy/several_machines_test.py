@@ -34,8 +34,8 @@ import base64, json, ssl, sys, urllib.error, urllib.request
 address, etc = sys.argv[1:]
 context = ssl.create_default_context(cafile=f"{etc}/tls/authority.crt")
 token = open(f"{etc}/token").read().strip()
-def status(url, context, authorization):
-    request = urllib.request.Request(url, headers={"Authorization": authorization} if authorization else {})
+def status(url, context, authorization, method="GET"):
+    request = urllib.request.Request(url, headers={"Authorization": authorization} if authorization else {}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return answer.status, answer.read().decode()
@@ -58,6 +58,11 @@ for page, shown, authorization, code in (("/metrics", context, "", 401), ("/metr
 targets = json.loads(read(f"https://{address}/sd"))
 for each in targets:
     assert "kintsugi_build_info" in read(each["labels"]["__scheme__"] + "://" + each["targets"][0] + "/metrics")
+# What the console changes is asked for over TLS with a token of the role admin, which the metaserver takes from the monitor's host.
+monitor = next(each["targets"][0] for each in targets if each["labels"]["daemon"] == "monitor")
+for authorization, code in (("", 401), (basic, 401), (changed, 401), ("Bearer " + token, 404)):
+    got = status(f"https://{monitor}/api/v1/actions/drain?server=1", context, authorization, "POST")
+    assert got[0] == code, (authorization, got)
 print(json.dumps([each["labels"] for each in targets]))
 """
 

@@ -131,8 +131,18 @@ class Page(html.parser.HTMLParser):
 
 
 class Served:
-    def __init__(self, documents, do="", answers_of_api=None):
+    """`posts` gets what the page asks to change; `answer_of_post`: the status and the line that it is told."""
+
+    def __init__(self, documents, do="", answers_of_api=None, posts=None, answer_of_post=(200, "")):
         self.documents, self.do, self.left = documents, do, answers_of_api
+        self.posts, self.answer_of_post = posts if posts is not None else [], answer_of_post
+
+    def answer_change(self, path, headers):
+        # What the HTTP server compares.
+        assert headers["Origin"] == f'http://{headers["Host"]}', headers["Origin"]
+        self.posts.append((path, headers["Authorization"], headers["Cookie"]))
+        status, line = self.answer_of_post
+        return status, "text/plain", f"{line}\n".encode()
 
     def answer(self, path):
         name = path.split("?")[0]
@@ -153,9 +163,16 @@ class Served:
 def serving(served):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            status, kind, body = served.answer(self.path)
+            self.send(*served.answer(self.path))
+
+        def do_POST(self):
+            self.send(*served.answer_change(self.path, self.headers))
+
+        def send(self, status, kind, body):
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            # As the HTTP server does (kOnlyOwnScripts in http_server.cc), but for the script of the test.
+            self.send_header("Content-Security-Policy", "default-src 'self'; script-src 'self' 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -263,6 +280,68 @@ class Console(unittest.TestCase):
         self.assertIn("server-10", page(changed, do=find % "ver-10").text("found"))
         self.assertIn("<img src=x onerror=alert(1)>", page(changed, do=find % "onerror mount").text("found"))
         self.assertIn("Nothing has that name.", page(changed, do=find % "ghost").text("found"))
+
+
+# Presses the button of an action, as the keyboard does; then `rest`.
+ASK = """(async () => {
+  const press = (name) => { const button = document.querySelector(`[data-focus="action ${name} server-10"]`); button.focus(); button.click(); };
+  const type = (token) => { document.getElementById("action-token").value = token; };
+  const submit = async () => { document.getElementById("action-form").requestSubmit(); await pause(500); };
+  await pause(300);
+  %s
+  document.body.dataset.focused = document.activeElement.dataset.focus ?? document.activeElement.id;
+  document.body.dataset.open = document.getElementById("action").open;
+  document.body.dataset.beyond = document.documentElement.scrollWidth - innerWidth;
+})();"""
+
+
+class Actions(unittest.TestCase):
+    def asked(self, rest, changed=None, where="#servers/server-10", **what):
+        posts = []
+        shown = page(changed or documents(), where, do=ASK % rest, posts=posts, **what)
+        return shown, posts
+
+    def test_a_drain_says_what_will_happen_and_is_asked_for_with_the_token_that_was_typed_and_nothing_else(self):
+        shown, posts = self.asked('press("drain"); type(" kintsugi-token "); await submit();', answer_of_post=(200, "Server server-10 gets nothing new."))
+        self.assertEqual(posts, [("/api/v1/actions/drain?server=110", "Bearer kintsugi-token", None)])
+        self.assertIn("Drain: server-10", shown.text("action"))
+        self.assertIn("server-10 gets nothing new, and what is on it (7 chunks) is moved to other servers; reads and writes go on meanwhile.", shown.text("action-what"))
+        self.assertEqual(shown.text("action-outcome"), "✓ Done. Server server-10 gets nothing new.")
+        self.assertEqual(shown.body["data-focused"], "action-close", "the next key closes it")
+
+    def test_a_refusal_is_shown_as_it_is_and_another_token_may_be_typed(self):
+        line = "DrainServer needs the right to administer the cluster, which the token <b>worker</b> does not give"
+        shown, posts = self.asked('press("drain"); type("x"); await submit(); type("y"); await submit();', answer_of_post=(403, line))
+        self.assertEqual(shown.text("action-outcome"), f"✕ Not done: {line}")
+        self.assertEqual([authorization for _, authorization, _ in posts], ["Bearer x", "Bearer y"])
+        self.assertEqual(shown.body["data-focused"], "action-token")
+
+    def test_nothing_is_asked_without_a_token_or_once_it_is_cancelled_and_the_keyboard_goes_on_where_it_was(self):
+        # The page is drawn again meanwhile, with other buttons.
+        shown, posts = self.asked('press("drain"); await submit(); dispatchEvent(new Event("resize")); await pause(500);'
+                                  'const closed = new Promise((done) => document.getElementById("action").addEventListener("close", done));'
+                                  'document.getElementById("action-close").click(); await closed;')
+        self.assertEqual(posts, [])
+        self.assertEqual(shown.body["data-open"], "false")
+        self.assertEqual(shown.body["data-focused"], "action drain server-10")
+
+    def test_a_drained_server_is_taken_back_or_removed_and_its_page_says_how_far_it_is(self):
+        changed = documents()
+        changed["servers"]["servers"][0] = server(10, draining=True, chunks=3)
+        shown, posts = self.asked('press("undrain"); type("x"); await submit();', changed)
+        self.assertIn("Drain 3 chunks still to be moved", shown.text("server-facts"))
+        self.assertNotIn("Remove", shown.text("server-facts"), "it has chunks still")
+        self.assertEqual(posts[0][0], "/api/v1/actions/undrain?server=110")
+        changed["servers"]["servers"][0] = server(10, draining=True, chunks=0)
+        shown, posts = self.asked('press("remove"); type("x"); await submit();', changed, size="500,844")
+        self.assertIn("→ drained", shown.text("server-title"))
+        self.assertIn("Drain done: nothing is on it any more", shown.text("server-facts"))
+        self.assertEqual(posts[0][0], "/api/v1/actions/remove?server=110")
+        self.assertLessEqual(int(shown.body["data-beyond"]), 0)
+
+    def test_a_monitor_that_goes_away_meanwhile_is_told(self):
+        shown, _ = self.asked('window.fetch = () => Promise.reject(new TypeError("Failed to fetch")); press("drain"); type("x"); await submit();')
+        self.assertTrue(shown.text("action-outcome").startswith("✕ It is not known whether this was done: the monitor does not answer"), shown.text("action-outcome"))
 
 
 if __name__ == "__main__":

@@ -229,6 +229,44 @@ TEST_F(KeyRotation, OfSeveralHostsTakesNoStepBeforeAllHaveTheFile) {
   EXPECT_EQ(read_file(made), read_file(hosts_file)) << "what is there for hosts stays as it is";
 }
 
+TEST_F(KeyRotation, ByATokenEndsNoTokenThatItRunsWithAndStandsInTheAuditLogStepByStep) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string before = secret();
+  const auto rotate = [this](const std::string& token) {
+    return kintsugi({"--token-file", path(token), "key", "rotate", "--force"});
+  };
+  for (const char* name : {"boss", "second"}) {
+    const Outcome made = kintsugi({"token", "create", name, "--role", "admin", "--out", path(name)});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  const Outcome own = rotate("boss");
+  EXPECT_EQ(own.exit_code, 1);
+  EXPECT_THAT(own.err, HasSubstr("--force would end the token boss, which this command runs with"));
+  EXPECT_EQ(std::count(own.err.begin(), own.err.end(), '\n'), 1) << own.err;
+  EXPECT_EQ(secret(), before) << "nothing has been done";
+  ASSERT_EQ(kintsugi({"key", "rotate"}).exit_code, 0);
+  EXPECT_EQ(rotate("boss").exit_code, 1);
+  EXPECT_EQ(as("second", {"token", "list"}).exit_code, 0) << "no other token was ended either";
+  const Outcome made = kintsugi({"token", "create", "newer", "--role", "admin", "--out", path("newer")});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ASSERT_TRUE(eventually([&] { return as("newer", {"key", "status"}).exit_code == 0; }, seconds(20)));
+  const Outcome done = rotate("newer");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("2 tokens made with the old secret ended: "));
+  for (const char* daemon : {"metaserver", "chunkserver-2", "monitor"}) {
+    std::string log;  // a thread of its own writes it
+    EXPECT_TRUE(eventually(
+        [&] {
+          log = read_file(cluster_directory() + "/log/" + daemon + ".audit.log");
+          return log.find("step 3 of a new secret") != std::string::npos;
+        },
+        seconds(5)));
+    for (const char* step : {"step 1 of a new secret", "step 2 of a new secret", "step 3 of a new secret"})
+      EXPECT_THAT(log, HasSubstr(step)) << daemon;
+    EXPECT_THAT(log, Not(HasSubstr(before.substr(0, 16)))) << "secrets are not shown";
+  }
+}
+
 class MountKeys : public Mounts {};
 
 TEST_F(MountKeys, AMountOutlivesTheSecretAndTheTokenThatItBeganWith) {
@@ -258,6 +296,26 @@ TEST_F(MountKeys, AMountOutlivesTheSecretAndTheTokenThatItBeganWith) {
   ASSERT_EQ(dropped.exit_code, 0) << dropped.err;
   works("fourth");
   EXPECT_THAT(dropped.out, HasSubstr("1 token made with the old secret ended: token"));
+}
+
+TEST_F(MountKeys, AMountThatKeepsTheOldSecretIsNamedBeforeItIsCutOff) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  std::filesystem::copy(cluster_directory() + "/secret", path("copy"));
+  const std::string stale = mount({"-o", "secret_file=" + path("copy"), "-o", "io_timeout=3s"});
+  EXPECT_THAT(kintsugi({"key", "status"}).out, Not(HasSubstr("old secret")));
+  ASSERT_EQ(kintsugi({"key", "rotate"}).exit_code, 0);
+  int number = 0;
+  const auto is_named = [&] {
+    std::ofstream(stale + "/file" + std::to_string(++number)) << "text";
+    const Outcome status = kintsugi({"key", "status"});
+    return status.out.find("still use the old secret: the secret at 127.0.0.1") != std::string::npos ||
+           status.out.find("still uses the old secret: the secret at 127.0.0.1") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(is_named, seconds(40))) << kintsugi({"key", "status"}).out;
+  const Outcome dropped = kintsugi({"key", "rotate", "--force"});
+  EXPECT_EQ(dropped.exit_code, 0) << dropped.err;
+  EXPECT_THAT(dropped.out, HasSubstr("the old secret: the secret at 127.0.0.1"));
+  EXPECT_THAT(dropped.out, HasSubstr("They are cut off"));
 }
 
 }  // namespace
