@@ -79,6 +79,53 @@ class TraceFollowing : public RepairRig {
       if (std::filesystem::exists(trace_of(daemon))) found.insert(daemon);
     return found;
   }
+  /// The same as spans, in the shape of OTLP's JSON: ids are hexadecimal, enums numbers, and 64-bit numbers decimal strings.
+  void expect_spans(const std::vector<std::string>& files) const {
+    std::vector<std::string> arguments{"trace", "export", "--format", "otlp", "--out", path("spans.json")};
+    arguments.insert(arguments.end(), files.begin(), files.end());
+    const Outcome exported = kintsugi(arguments);
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    const Outcome read = run_command({"/usr/bin/python3", "-c", R"(
+import collections, json, re, sys
+def only(fields, some, needed):
+    assert set(needed) <= set(some) <= set(fields), some
+all = json.load(open(sys.argv[1]))
+only(["resourceSpans"], all, ["resourceSpans"])
+spans, services, where = {}, set(), collections.defaultdict(set)
+for of_process in all["resourceSpans"]:
+    only(["resource", "scopeSpans", "schemaUrl"], of_process, ["resource", "scopeSpans"])
+    named = {}
+    for each in of_process["resource"]["attributes"]:
+        only(["key", "value"], each, ["key", "value"])
+        only(["stringValue"], each["value"], ["stringValue"])
+        named[each["key"]] = each["value"]["stringValue"]
+    services.add(named["service.name"])
+    for scope in of_process["scopeSpans"]:
+        only(["scope", "spans", "schemaUrl"], scope, ["scope", "spans"])
+        assert scope["scope"]["name"]
+        for span in scope["spans"]:
+            needed = ["traceId", "spanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano"]
+            only(needed + ["parentSpanId"], span, needed)
+            assert re.fullmatch("[0-9a-f]{32}", span["traceId"]) and int(span["traceId"], 16), span
+            assert re.fullmatch("[0-9a-f]{16}", span["spanId"]) and int(span["spanId"], 16), span
+            assert isinstance(span["name"], str) and span["name"], span
+            assert type(span["kind"]) is int and 1 <= span["kind"] <= 5, span
+            for time in span["startTimeUnixNano"], span["endTimeUnixNano"]:
+                assert isinstance(time, str) and re.fullmatch("[1-9][0-9]{18}", time), span
+            assert int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"]), span
+            known = span["traceId"], span["spanId"]
+            assert known not in spans, "two spans have one id"
+            spans[known] = span
+            where[span["traceId"]].add(named["service.instance.id"])
+for (trace, _), span in spans.items():
+    parent = span.get("parentSpanId")
+    assert parent is None or (trace, parent) in spans, span
+assert {"kintsugi", "kintsugi-metaserver", "kintsugi-chunkserver"} <= services, services
+assert max(map(len, where.values())) == int(sys.argv[2]), where
+)",
+                                      path("spans.json"), std::to_string(files.size())});
+    EXPECT_EQ(read.exit_code, 0) << read.err;
+  }
   void nobody_records() const {
     for (const auto& [daemon, address] : addresses_)
       EXPECT_THAT(kintsugi({"trace", "status", address}).out, Not(HasSubstr("recording"))) << daemon;
@@ -188,6 +235,7 @@ TEST_F(TraceFollowing, OfACommandIsOneFlowOverAllServersThatItAsks) {
   for (const auto& [flow, reached] : processes)
     in_largest = std::max(in_largest, reached.size());
   EXPECT_EQ(in_largest, files.size()) << got.err;
+  expect_spans(files);
 }
 
 TEST_F(TraceFollowing, OfACommandEndsWhenThatIsInterruptedAndNeedsTheRightToAdminister) {
