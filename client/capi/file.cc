@@ -11,8 +11,6 @@
 namespace kintsugi::capi {
 namespace {
 
-constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
-
 Status closed() {
   return {Code::kBadHandle, "the file is closed"};
 }
@@ -62,7 +60,7 @@ Status File::may_write() const {
 }
 
 bool File::kills_privileges() const {
-  return connection_->caller().uid() != 0 && (handle_->file().attributes().mode() & kSetIdBits) != 0;
+  return connection_->caller().uid() != 0 && (handle_->file().attributes().mode() & posix::kSetIdBits) != 0;
 }
 
 asio::awaitable<Outcome> File::close(FilePtr self) {

@@ -19,7 +19,7 @@ inline constexpr Duration kAnswerLimit = std::chrono::seconds(3);
 struct DaemonPages {
   std::string daemon;    ///< "chunkserver"
   std::string instance;  ///< what people call it
-  std::string address;   ///< of its pages
+  std::string address;   ///< address of its pages
   Status reached{};      ///< why its metrics could not be read
   /// By path, "/metrics"; those that it does not have are missing.
   std::map<std::string, std::string, std::less<>> pages{};

@@ -9,7 +9,7 @@
 namespace kintsugi::cli {
 
 struct HostDaemon {
-  std::string name;  ///< of its file: "chunkserver-1"
+  std::string name;  ///< name of its file: "chunkserver-1"
   std::string program;
   Result<DaemonSettings> settings;  ///< what the program says when it does not understand its file
 };

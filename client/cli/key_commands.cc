@@ -171,7 +171,7 @@ class Rotation {
   bool entered_ = false;  ///< a rotation was under way when this run began, or began with it
   double wait_seconds_ = 0;
   std::vector<DaemonSecrets> daemons_;
-  std::vector<SecretUser> users_;  ///< of the secret that is to be dropped
+  std::vector<SecretUser> users_;  ///< users of the secret that is to be dropped
 };
 
 std::string Rotation::advice(const SecretIds& ids) const {

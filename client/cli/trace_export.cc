@@ -97,7 +97,7 @@ class Chrome {
   const flow::Trace& trace_;
   const flow::Flows& flows_;
   Elements elements_;
-  std::vector<std::string> names_;  ///< of functions, as JSON
+  std::vector<std::string> names_;  ///< names of functions, as JSON
   int64_t began_ns_ = std::numeric_limits<int64_t>::max();
 };
 

@@ -37,7 +37,7 @@ class TracedDaemon {
 struct FollowedProcess {
   std::string address;
   proto::TraceResponse answer;  ///< what it says of its recording
-  std::string file;             ///< to which its trace was copied; empty: to none
+  std::string file;             ///< the file to which its trace was copied; empty: none
   Status failure;               ///< why it has no trace, or why that was not copied
 };
 

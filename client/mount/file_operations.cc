@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
 /// The metaserver sets this bit in ids of inodes in snapshots.
 constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
@@ -111,7 +110,7 @@ asio::awaitable<Result<uint32_t>> FileOperations::write(const Caller& caller, No
                      co_await handles_.opened(caller, node, request.handle));
   client::OpenHandle& handle = *file->handle;
   file->written = true;
-  const bool kills = request.kill_setid && (handle.file().attributes().mode() & kSetIdBits) != 0;
+  const bool kills = request.kill_setid && (handle.file().attributes().mode() & posix::kSetIdBits) != 0;
   Status written;
   if ((request.flags & O_APPEND) != 0 && !request.from_page_cache) {
     // The kernel sends it again when this process is killed: the next one must not append it behind itself.

@@ -29,7 +29,7 @@ constexpr size_t kMaxRequestBytes = 16 * 1024;
 constexpr size_t kReceivedAtOnce = 4 * 1024;
 /// People type tokens into pages: no script but ours may run there, and no page of others may show ours within itself.
 constexpr std::string_view kOnlyOwnScripts = "default-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-constexpr size_t kMostQuoted = 100;  ///< of what a request says, in an answer
+constexpr size_t kMostQuoted = 100;  ///< bytes of a request that an answer quotes
 
 /// Closes the connection when an operation on it takes longer than kRequestLimit.
 class Limited {

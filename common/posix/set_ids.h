@@ -10,6 +10,7 @@ namespace kintsugi::posix {
 
 inline constexpr uint32_t kPermissionBits = 07777;
 inline constexpr uint32_t kSetUserId = 04000, kSetGroupId = 02000, kSticky = 01000;
+inline constexpr uint32_t kSetIdBits = kSetUserId | kSetGroupId;
 inline constexpr uint32_t kGroupExecutes = 0010;
 
 /// The mode of a file that somebody without privileges writes to, or whose owner changes. Where the group may not

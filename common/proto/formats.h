@@ -16,7 +16,7 @@
 
 namespace kintsugi::proto {
 
-inline constexpr uint32_t kNewestFormat = 4;  ///< of a cluster that this program makes
+inline constexpr uint32_t kNewestFormat = 4;  ///< format of a cluster that this program makes
 inline constexpr uint32_t kOldestFormat = 3;
 static_assert(kOldestFormat + 1 == kNewestFormat, "one step back");
 inline constexpr uint32_t kUnsaidFormat =

@@ -65,7 +65,7 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   struct Peer {
     std::shared_ptr<ControlConnection> control;
     std::shared_ptr<Dial> dial;
-    std::deque<Idle> idle;  ///< of Lane::kCalls: connections without a call, the longest idle first
+    std::deque<Idle> idle;  ///< connections of Lane::kCalls without a call, the longest idle first
   };
 
   /// kPermissionDenied: the peer refuses this process or is refused, and so was every peer before. Whoever was accepted

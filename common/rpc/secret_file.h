@@ -34,7 +34,7 @@ struct SecretKeys {
   SecretKey own{};  ///< proves and signs
   Other other_is = Other::kNone;
   SecretKey other{};   ///< accepted as well, when there is one
-  std::string claims;  ///< of the token whose key `own` is; empty: it is the cluster's secret
+  std::string claims;  ///< claims of the token whose key `own` is; empty: `own` is the cluster's secret
 
   bool operator==(const SecretKeys&) const = default;
 };
@@ -86,7 +86,7 @@ class SharedKeys {
   std::string path_;  ///< empty: there is no file
   Read read_ = nullptr;
   mutable std::mutex mutex_;
-  Stamp stamp_;  ///< of the file that was tried last
+  Stamp stamp_;  ///< stamp of the file that was tried last
   std::shared_ptr<const SecretKeys> keys_;
   std::atomic<uint64_t> version_ = 1;
   WallTime in_use_since_{};

@@ -75,7 +75,7 @@ class ActivityLog {
   std::string lines_;
   boost::unordered_flat_set<uint64_t> open_;  ///< executions whose start is logged
   int64_t second_ = 0;                        ///< second in which the line before was written
-  std::string second_text_;                   ///< that second, as it stands in a line
+  std::string second_text_;                   ///< the text of that second in a line
   size_t lines_of_second_ = 0;
   uint64_t dropped_ = 0;
 };

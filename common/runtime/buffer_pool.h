@@ -36,7 +36,7 @@ class Buffer {
   Buffer(BufferPool* pool, std::byte* data, size_t size) : pool_(pool), data_(data), size_(size) {}
   void give_back();
   BufferPool* pool_ = nullptr;
-  uint64_t holder_ = 0;         ///< for whom it is; 0: nobody in particular
+  uint64_t holder_ = 0;         ///< the holder that it is counted for; 0: nobody in particular
   Semaphore* share_ = nullptr;  ///< the share whose slot the buffer occupies as well; null: no share
   std::byte* data_ = nullptr;
   size_t size_ = 0;
@@ -78,7 +78,7 @@ class BufferPool {
   /// What one holder has of a share.
   struct Holder {
     explicit Holder(const Runtime& runtime) : room(runtime) {}
-    size_t buffers = 0;  ///< that it has, or is about to get
+    size_t buffers = 0;  ///< buffers that it has, or is about to get
     size_t users = 0;    ///< these, and calls that wait for one: at 0 the holder is forgotten
     Event room;
   };

@@ -18,7 +18,7 @@ class MonitorLease {
   struct Monitor {
     uint64_t id = 0;  ///< random, chosen at each start of a monitor
     std::string address, http_address;
-    uint32_t newest_format = 0;  ///< that its program knows, as it says
+    uint32_t newest_format = 0;  ///< the newest format that its program says it knows
   };
   /// A monitor counts as running for this long after its last call.
   static constexpr Duration kLease = std::chrono::seconds(5);

@@ -41,7 +41,7 @@ struct ServerRecord {
   TimePoint report_again = TimePoint::max();
   /// When a block report may clear a chunk that a reader complained of, so that one is asked for; max(): never.
   TimePoint believe_again = TimePoint::max();
-  uint32_t newest_format = 0;  ///< that its program knows, as it said when it registered
+  uint32_t newest_format = 0;  ///< the newest format that its program said it knows when it registered
   Duration clock_ahead{};      ///< the server's wall clock minus the metaserver's
   bool clock_told = false;     ///< the log has a line that its clock differs
 };

@@ -28,7 +28,7 @@ class RepairShards {
     std::string address, http_address;
     TimePoint last_heard;
     uint64_t epoch = 0;          ///< changes whenever the manager's shards change
-    uint32_t newest_format = 0;  ///< that its program knows, as it says
+    uint32_t newest_format = 0;  ///< the newest format that its program says it knows
   };
   static constexpr size_t kMaxManagers = 64;
   static constexpr Duration kInterval = std::chrono::seconds(1);  ///< pause between two calls of a manager

@@ -55,7 +55,7 @@ class MetaStore {
   KeyValueStore& kv;
   StoreRoom room;
   std::string cluster_id;
-  uint32_t format = proto::kNewestFormat;  ///< of the cluster
+  uint32_t format = proto::kNewestFormat;  ///< format of the cluster
   bool stopping = false;
 
  private:

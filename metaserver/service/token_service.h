@@ -45,7 +45,7 @@ class TokenService {
   const rpc::Secret secret_;
   rpc::Server& server_;
   std::unordered_set<uint64_t> revoked_;
-  uint64_t version_ = 0;  ///< of revoked_: grows, and begins with the time of the start
+  uint64_t version_ = 0;  ///< version of revoked_: grows, and begins with the time of the start
 };
 
 }  // namespace kintsugi::metaserver

@@ -29,7 +29,7 @@ class Promises {
   static constexpr size_t kMaxPromises = 1'000'000;
   static constexpr size_t kMaxUntold = 10'000;      ///< changes that one session has not heard of
   static constexpr size_t kAtOnce = 1'000;          ///< one answer has at most so many
-  static constexpr size_t kAtOnceBytes = 16 << 10;  ///< of names: an answer that is longer has one change
+  static constexpr size_t kAtOnceBytes = 16 << 10;  ///< bytes of names: a longer answer has one change
   static constexpr size_t kMaxShared = 10'000;      ///< directories, of one session
 
   /// References must outlive it.

@@ -24,7 +24,7 @@ namespace kintsugi::monitoring {
 class Actions final : public http::Changer {
  public:
   static constexpr Duration kLimit = std::chrono::seconds(5);  ///< longest wait for the metaserver
-  static constexpr size_t kMost = 8;                           ///< that run at a time
+  static constexpr size_t kMost = 8;                           ///< actions that run at a time
 
   /// `cluster`: the cluster's secret. `monitor` and the parts of `runtime` outlive it.
   Actions(const runtime::Runtime& runtime, const Monitor& monitor, rpc::Secret cluster);

@@ -14,7 +14,7 @@ namespace kintsugi::monitoring {
 namespace {
 
 constexpr uint32_t kMagic = 0x314c524b;      // "KRL1"
-constexpr std::string_view kFamily = "KRL";  ///< with which files of all versions begin
+constexpr std::string_view kFamily = "KRL";  ///< files of all versions begin with it
 constexpr size_t kAlignment = runtime::kDiskAlignment;
 
 struct Header {

@@ -29,7 +29,7 @@ class RepairPace {
     TimePoint at;
     uint64_t done;
   };
-  std::deque<Answer> answers_;  ///< of the last kWindow, with `done` growing
+  std::deque<Answer> answers_;  ///< answers of the last kWindow, with `done` growing
 };
 
 }  // namespace kintsugi::monitoring

@@ -36,8 +36,8 @@ class WhatIfApi {
   runtime::Runtime runtime_;
   const Monitor& monitor_;
   const ThisMachine here_;
-  bool asks_ =
-      false;  ///< a question is not answered yet: plots are written by the same threads, so there is one at a time
+  /// A question is not answered yet. Plots are written by the same threads, so there is one at a time.
+  bool asks_ = false;
   runtime::TaskGroup tasks_;
 };
 

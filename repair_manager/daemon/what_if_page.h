@@ -29,7 +29,7 @@ struct WhatIfQuery {
 struct WhatIfFacts {
   using Stripes = std::optional<std::vector<proto::Stripe>>;
   std::vector<proto::ServerState> servers;
-  Stripes stripes;  ///< with chunks on the servers that are lost; nothing: their places are drawn
+  Stripes stripes;  ///< stripes with chunks on the servers that are lost; none: their places are drawn
 
   /// The ids of those servers.
   static std::vector<uint64_t> lost(const WhatIfQuery& query, const std::vector<proto::ServerState>& servers);

@@ -29,7 +29,7 @@ struct Server {
   uint64_t chunks = 0;      ///< chunks that it holds
   uint64_t free_bytes = 0;
   bool alive = true, draining = false, slow = false;
-  ServerId id = {};  ///< by which Cluster::stripes name it; none: it is only described
+  ServerId id = {};  ///< the id that Cluster::stripes name it by; none: it is only described
 };
 
 struct Cluster {

@@ -176,7 +176,8 @@ TEST_P(Page, ItsCommandsRun) {
     script += block.script;
   const Outcome outcome = run_block(script, can_mount());
   // Builds under sanitizers cannot record calls.
-  if (GetParam() == "docs/tracing.md" && (outcome.out + outcome.err).find("KINTSUGI_SLEDS") != std::string::npos)
+  if (GetParam() == "docs/tracing.md" &&
+      (outcome.out + outcome.err).find("KINTSUGI_SLEDS") != std::string::npos)
     GTEST_SKIP() << outcome.err;
   EXPECT_EQ(failures(outcome), "") << outcome.out << outcome.err;
 #ifdef KINTSUGI_FAULT_POINTS

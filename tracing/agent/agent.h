@@ -26,7 +26,7 @@ struct AttachOptions {
 enum class Phase {
   kIdle,       ///< nothing was traced yet
   kPreparing,  ///< the binary is looked through, memory is made
-  kWaiting,    ///< for the start event
+  kWaiting,    ///< waits for the start event
   kRecording,
   kEnded,   ///< the trace is there
   kFailed,  ///< `failure` says why
@@ -34,7 +34,7 @@ enum class Phase {
 
 struct AgentStatus {
   Phase phase = Phase::kIdle;
-  std::string path;  ///< of the trace
+  std::string path;  ///< file of the trace
   Status failure;
   Duration left{};  ///< until the code is given back
   uint32_t functions = 0, patched = 0, met = 0;

@@ -13,9 +13,9 @@ inline constexpr uint32_t kSledBytes = 11;
 /// All sleds of the image, by function. Made once in a process; it never moves or ends.
 struct ImageSleds {
   struct At {
-    uint64_t address = 0;  ///< of the sled in memory
-    int32_t to_stub =
-        0;  ///< distance from its end to the code of its own that it calls or goes to; 0: it is not touched
+    uint64_t address = 0;  ///< address of the sled in memory
+    /// Distance from its end to the code of its own that it calls or goes to; 0: it is not touched.
+    int32_t to_stub = 0;
     bool is_exit = false;
   };
   uint32_t functions = 0;

@@ -19,8 +19,8 @@ struct SessionOptions {
   std::string start;
   Mode mode = Mode::kLinear;
   uint64_t bytes = 64 << 20;
-  const void* start_code =
-      nullptr;  ///< where that function begins, if `start` does not name it but says whose it is
+  /// Where that function begins, if `start` does not name it but says whose it is.
+  const void* start_code = nullptr;
 
   Status check() const;  ///< kInvalidArgument
 };

@@ -16,7 +16,7 @@ inline constexpr size_t kMostCompared = 20'000, kMostPairs = 50'000'000;
 struct SuspectScore {
   size_t trial = 0;        ///< a place in `trials`
   double score = 0;        ///< the distance to the neighbour; infinite if there is none
-  size_t neighbour = 0;    ///< whose distance that is: a place in `trials`, or in `normal`
+  size_t neighbour = 0;    ///< the neighbour at that distance: a place in `trials`, or in `normal`
   bool of_normal = false;  ///< the neighbour is one of `normal`
 };
 

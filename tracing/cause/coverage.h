@@ -28,8 +28,8 @@ enum class Order : uint8_t {
 };
 
 struct CoverageAnalysis {
-  size_t only_anomalous = 0, only_normal = 0;   ///< differing call paths (Pinpoint stops here)
-  size_t pruned = 0;                            ///< of these, what is no effect of an earlier one (5.8)
+  size_t only_anomalous = 0, only_normal = 0;  ///< differing call paths (Pinpoint stops here)
+  size_t pruned = 0;  ///< differing call paths that are no effect of an earlier one (5.8)
   std::vector<CoverageDifference> differences;  ///< these, those of one caller merged (5.9); ranked
 };
 

@@ -28,13 +28,14 @@ enum class Finding : uint8_t {
 struct Explanation {
   Finding finding = Finding::kTooFew;
   uint32_t culprit = flow::kNone;  ///< a process, or a flow; kNone unless there is one
-  anomaly::ProfileKind profile = anomaly::ProfileKind::kTime;  ///< by which it was found, or looked for last
+  anomaly::ProfileKind profile =
+      anomaly::ProfileKind::kTime;            ///< the profile that found it, or that was tried last
   anomaly::Ranking ranking;                   ///< trials are places in what was compared; empty if fail-stop
   std::vector<Difference> differences;        ///< the largest first
-  std::optional<AnomalousInterval> interval;  ///< of processes
-  CoverageAnalysis coverage;                  ///< of flows
-  anomaly::EarliestLast silence;              ///< of processes
-  std::vector<LastEntry> last;                ///< of the silent process; or of each process of the flow
+  std::optional<AnomalousInterval> interval;  ///< interval of processes
+  CoverageAnalysis coverage;                  ///< coverage of flows
+  anomaly::EarliestLast silence;              ///< the last sign of processes
+  std::vector<LastEntry> last;  ///< the last entry of the silent process, or of each process of the flow
 };
 
 struct ExplanationSettings {
@@ -48,7 +49,7 @@ struct ExplanationSettings {
 /// What is compared, and with what.
 struct Question {
   std::span<const uint32_t> compared;                ///< processes, or flows: of one kind
-  std::span<const anomaly::PathTotals> normal = {};  ///< of known-normal runs, with the same `paths`
+  std::span<const anomaly::PathTotals> normal = {};  ///< totals of known-normal runs, with the same `paths`
   /// What each flow, or process, of the trace did, with the same `paths`, for whoever asks more than one question; empty: not known yet.
   std::span<const anomaly::PathTotals> totals = {};
 };

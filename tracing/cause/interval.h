@@ -14,7 +14,7 @@ struct IntervalSettings {
 
 struct AnomalousInterval {
   uint32_t fragment = 0;
-  int64_t begin_ns = 0, end_ns = 0;  ///< of that fragment
+  int64_t begin_ns = 0, end_ns = 0;  ///< begin and end of that fragment
 };
 
 /// The earliest fragment, of equal parts of the whole trace, from which on `anomalous` is the top outlier among `candidates`

@@ -19,7 +19,7 @@ class ProcessEvents {
   enum class Role : uint8_t { kPlain, kResumed, kDestroyed, kSent, kReceived, kPosted, kPostedDone };
   struct Function {
     Role role{};
-    flow::FunctionId id = flow::kNone;  ///< of a coroutine without what its part is called
+    flow::FunctionId id = flow::kNone;  ///< id of a coroutine, without the name of its part
   };
   struct Frame {
     uint32_t function = 0;

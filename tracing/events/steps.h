@@ -14,7 +14,7 @@ struct Step {
   size_t thread = 0;  ///< a place in Trace::threads
   int64_t unix_ns = 0;
   Record record;                                     ///< no argument
-  std::array<uint64_t, kMostArguments> arguments{};  ///< of an entry; 0: it was not recorded
+  std::array<uint64_t, kMostArguments> arguments{};  ///< arguments of an entry; 0: it was not recorded
 };
 
 class Steps {

@@ -45,13 +45,13 @@ struct Event {
   uint32_t process = 0;         ///< a place in Recorded::processes
   uint32_t thread = 0;          ///< any number, of its process
   FunctionId function = kNone;  ///< entered, left, or where the message or directive was seen
-  uint32_t site = 0;            ///< of an entry: the call site in the caller, 0 if unknown (section 6.3.7)
+  uint32_t site = 0;            ///< the call site in the caller of an entry, 0 if unknown (section 6.3.7)
   Kind kind = Kind::kOther;
-  uint32_t channel = kNone;    ///< of a message: a place in Recorded::channels
+  uint32_t channel = kNone;    ///< a place in Recorded::channels, of a message
   int64_t offset = 0;          ///< bytes in the channel before this message, or a datagram's mark
   uint64_t size = 0;           ///< bytes
-  uint32_t attribute = kNone;  ///< of a directive: a place in Recorded::attributes
-  uint64_t value = 0;          ///< of a directive: the join attribute's value
+  uint32_t attribute = kNone;  ///< a place in Recorded::attributes, of a directive
+  uint64_t value = 0;          ///< the join attribute's value, of a directive
 };
 
 struct Process {

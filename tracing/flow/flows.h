@@ -45,8 +45,8 @@ struct Join {
 /// Flows::shared_of is this one, or one below it.
 struct SharedWork {
   EventId end = kNone;
-  std::vector<FlowId>
-      others;  ///< ascending; the flow of the events themselves, the first that began, is not among them
+  /// Ascending. The flow of the events themselves, the first that began, is not among them.
+  std::vector<FlowId> others;
   uint32_t within = kNone;  ///< the shared work it is part of
 };
 

@@ -15,7 +15,7 @@ struct Forest {
   }
 
   std::vector<EventId> parent;
-  std::vector<Reason> reason;  ///< of those without a parent
+  std::vector<Reason> reason;  ///< why an event has no parent, of those without one
 };
 
 /// Numbers the trees, cuts circles (which only a trace that contradicts itself has), and finds the joins.

@@ -34,7 +34,6 @@ LeasedNames& OpenFiles::names() {
 }
 
 std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttributesRequest& request) {
-  constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
   const uint64_t inode = request.inode();
   const auto file = shared_->files.find(inode);
   const proto::Attributes* made = shared_->names.made(inode);
@@ -45,8 +44,8 @@ std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttri
   proto::Attributes now = file != shared_->files.end() ? file->second->attributes() : *made;
   // Whatever has rules of its own is the metaserver's: sizes, set-ID bits, access lists.
   const uint32_t uid = request.caller().uid();
-  const bool simple = !request.has_size() && !now.has_xattrs() && (request.mode() & kSetIdBits) == 0 &&
-                      (now.mode() & kSetIdBits) == 0 &&
+  const bool simple = !request.has_size() && !now.has_xattrs() && (request.mode() & posix::kSetIdBits) == 0 &&
+                      (now.mode() & posix::kSetIdBits) == 0 &&
                       (!request.has_modified_ns() || request.modified_ns() > 0);
   const bool chown = request.has_uid() || request.has_gid();
   if (!simple || (uid != 0 && (uid != now.uid() || chown))) return std::nullopt;

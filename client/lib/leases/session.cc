@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kTellLimit = 5s;
 constexpr Duration kRecallsLimit = 40s;  ///< longer than a metaserver lets such a call wait
 constexpr Duration kFirstPause = 100ms;
-constexpr Duration kSilentFor = 10s;  ///< of silence, and the log says it
+constexpr Duration kSilentFor = 10s;  ///< the log says it after so much silence
 
 constexpr sight::Site kKeep{"client.keep_session"};
 

@@ -109,8 +109,9 @@ class Session {
   uint64_t told_ = 0;  ///< messages that were sent so far
   bool all_ = true;    ///< whether everything is to be told
   bool hearing_ = false;
-  TimePoint heard_;                                   ///< a message was answered last, or this began
-  rpc::RateLimit lines_{1, std::chrono::minutes(1)};  ///< of the log, while the metaserver does not hear it
+  TimePoint heard_;  ///< a message was answered last, or this began
+  rpc::RateLimit lines_{1,
+                        std::chrono::minutes(1)};  ///< lines of the log while the metaserver does not hear it
   runtime::Semaphore telling_;
   uint64_t telling_span_ = 0;  ///< the region that tells now, for those who wait for it
   rpc::Client recalls_;        ///< a client of its own: stopping it ends the call that waits for recalls

@@ -79,7 +79,7 @@ class UnsentNames {
   std::optional<TimePoint> waits_since_;
   bool sending_ = false, in_background_ = false;
   uint64_t appended_ = 0, dropped_ = 0;  ///< numbers of changes since the beginning
-  uint64_t number_;            ///< of the latest message; those of a later process of the session are higher
+  uint64_t number_;  ///< number of the latest message; a later process of the session has higher ones
   uint64_t sending_span_ = 0;  ///< the region that sends now, for those who wait for it
   runtime::Event sent_;
 };

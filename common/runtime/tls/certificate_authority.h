@@ -19,7 +19,7 @@ struct CertifiedKey {
 };
 
 struct CertificateWish {
-  std::string name;                ///< whose it is, for people
+  std::string name;                ///< the owner, for people
   std::vector<std::string> hosts;  ///< names and addresses at which a server answers; none: it is a client's
   WallTime valid_from, valid_until;
 };

@@ -51,7 +51,7 @@ class TlsConnection final : public Connection {
   const TlsEnd end_;
   Clock& clock_;
   Handshake handshake_ = Handshake::kNotBegun;
-  Status failure_;                ///< of the handshake
+  Status failure_;                ///< failure of the handshake
   std::optional<Event> settled_;  ///< waits for the handshake's end
   std::vector<std::byte> sending_, small_;
 };

@@ -38,7 +38,7 @@ class TlsCredentials {
 
   const TlsFiles files_;
   std::mutex mutex_;
-  Stamps stamps_;  ///< of the files that were tried last
+  Stamps stamps_;  ///< stamps of the files that were tried last
   std::shared_ptr<const TlsIdentity> identity_;
   TimePoint look_again_{};
 };

@@ -15,8 +15,8 @@ namespace kintsugi::runtime {
 struct TlsFiles {
   std::string certificate;  ///< may hold the certificates of intermediate authorities, too
   std::string key;          ///< readable by its owner alone, without a password
-  std::string
-      authority;  ///< may hold several authorities, as while one follows another, and lists of revocations
+  /// May hold several authorities, as while one follows another, and lists of revocations.
+  std::string authority;
 
   bool none() const { return certificate.empty() && key.empty() && authority.empty(); }
   bool operator==(const TlsFiles&) const = default;
@@ -34,7 +34,7 @@ class TlsIdentity {
   TlsIdentity(const TlsIdentity&) = delete;
   TlsIdentity& operator=(const TlsIdentity&) = delete;
 
-  const std::string& name() const { return name_; }  ///< whose certificate it is
+  const std::string& name() const { return name_; }  ///< the owner of the certificate
   WallTime valid_from() const { return valid_from_; }
   WallTime expires() const { return expires_; }
   /// When the last of the authorities expires.

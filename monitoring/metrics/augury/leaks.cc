@@ -37,8 +37,8 @@ std::optional<double> mean_of_known(const Eigen::Ref<const Eigen::VectorXd>& val
 
 /// What a metric is in healthy windows.
 struct Usual {
-  double slope = 0;          ///< for one more of load
-  double low = 0, high = 0;  ///< of the windows' means, without what the load explains
+  double slope = 0;          ///< slope for one more of load
+  double low = 0, high = 0;  ///< the least and greatest of the windows' means, without what the load explains
 };
 
 /// Nothing: it is hardly known.

@@ -21,12 +21,12 @@ inline constexpr size_t kShiftedWindows = 3;
 
 /// The means of one metric in windows.
 struct MetricShifts {
-  std::string
-      name;  ///< the name of the process, which labels have, is left out: that of a peer's metric is the same
-  double mean = 0, deviation = 0;  ///< of the means of healthy windows
+  /// Without the name of the process, which labels have: the same metric of a peer has the same name.
+  std::string name;
+  double mean = 0, deviation = 0;  ///< mean and deviation of the means of healthy windows
   double independent = 2;          ///< so many of those would say as much if none resembled its neighbour
-  std::vector<double>
-      moved;  ///< by window of now: its mean less the healthy one; NaN: most of its rows are not known
+  /// By window of now: its mean less the healthy one; NaN: most of its rows are not known.
+  std::vector<double> moved;
 };
 
 struct Shifts {

@@ -31,8 +31,8 @@ enum class Kind : uint8_t {
 struct Source {
   std::string name;      ///< for instance "chunkserver-3"
   std::string build_id;  ///< build id of the program, when the trace began
-  uint64_t process =
-      0;  ///< random number of the process, drawn at its start, when the trace began; 0: not known
+  /// Random number that the process which ran when the trace began drew at its start; 0: not known.
+  uint64_t process = 0;
 
   bool operator==(const Source&) const = default;
 };
