@@ -18,7 +18,9 @@ bool Admission::stands() const {
 Status Admission::admit(CallerOf caller, Method method, google::protobuf::MessageLite& request) const {
   if (!by_.is_token()) return {};
   // The connection may be older than the token's end.
-  KINTSUGI_TRY(core_.refused.check(by_, core_.runtime.clock.wall_now()));
+  const Status good = core_.refused.check(by_, core_.runtime.clock.wall_now());
+  use_->set_refused(good.code() == Code::kPermissionDenied);
+  KINTSUGI_TRY(good);
   KINTSUGI_TRY(check_right(by_, method));
   if (by_.squash && caller != nullptr) squash(*by_.squash, *caller(request));
   return core_.admit ? core_.admit(by_, method, request) : Status{};

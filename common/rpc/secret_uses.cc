@@ -18,7 +18,7 @@ std::shared_ptr<SecretUses::Connection> SecretUses::opened(const Principal& by, 
 void SecretUses::tell(uint64_t in_use, TimePoint now, proto::SecretStatusResponse& response) const {
   std::map<std::pair<uint64_t, std::string>, proto::SecretUse> users;
   for (const Connection* const connection : connections_) {
-    if (connection->secret_ == in_use) continue;
+    if (connection->secret_ == in_use || connection->refused_) continue;
     const double idle = to_seconds(now - connection->used_);
     const auto [at, is_new] = users.try_emplace({connection->secret_, connection->who_});
     proto::SecretUse& use = at->second;

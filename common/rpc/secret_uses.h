@@ -30,6 +30,9 @@ class SecretUses : public std::enable_shared_from_this<SecretUses> {
 
     /// A request has come over it.
     void used(TimePoint now) { used_ = now; }
+    /// Its token was refused, as one that is revoked or has expired is, or is good: who is refused loses nothing when the
+    /// secret is dropped, and does not count.
+    void set_refused(bool refused) { refused_ = refused; }
 
    private:
     friend class SecretUses;
@@ -37,11 +40,12 @@ class SecretUses : public std::enable_shared_from_this<SecretUses> {
     const uint64_t secret_;
     const std::string who_;
     TimePoint used_;
+    bool refused_ = false;
   };
 
   std::shared_ptr<Connection> opened(const Principal& by, const std::string& address, TimePoint now);
-  /// Adds those that were proven with another secret than `in_use`, or by a token that another one signed: by who it is, the
-  /// latest use first, at most kMostTold.
+  /// Adds those that were proven with another secret than `in_use`, or by a token that another one signed and that is not
+  /// refused: by who it is, the latest use first, at most kMostTold.
   void tell(uint64_t in_use, TimePoint now, proto::SecretStatusResponse& response) const;
 
  private:

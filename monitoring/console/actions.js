@@ -3,7 +3,7 @@
 import { by, element } from "./dom.js";
 import { counted } from "./format.js";
 
-const kForget = 10 * 60 * 1000; // milliseconds after the last action
+const kForget = 10 * 60 * 1000; // milliseconds after it was typed or used last
 
 // One row for each action; the monitor has the same (monitoring/daemon/actions.cc).
 const kActions = {
@@ -17,6 +17,12 @@ const kActions = {
 
 let asked = null; // action, server, and the button that was pressed, as `data-focus` names it
 let forgetting;
+
+// From now on the token is kept for so long.
+function keepToken() {
+  clearTimeout(forgetting);
+  forgetting = setTimeout(() => { by("action-token").value = ""; }, kForget);
+}
 
 // How far a server's drain is; empty: it is not drained.
 export function drainProgress({ draining, chunks }) {
@@ -43,6 +49,7 @@ function open(name, server, focus) {
   by("action-what").textContent = will(server);
   by("action-do").textContent = label;
   told("", "");
+  by("action-do").disabled = false; // one that was cancelled may be under way still
   by("action-fields").hidden = false;
   by("action").showModal();
   (by("action-token").value ? by("action-do") : by("action-token")).focus();
@@ -72,20 +79,22 @@ async function act(event) {
   event.preventDefault();
   const button = by("action-do");
   if (button.disabled) return;
+  const mine = asked;
   button.disabled = true;
   told("", "Asking the metaserver …");
+  keepToken();
   const { level, refused, text } = await send();
+  if (asked !== mine) return; // the dialog is about another server by now
   button.disabled = false;
   told(level, text);
   by("action-fields").hidden = level === "good";
   if (level === "good") by("action-close").focus();
   if (refused) by("action-token").select();
-  clearTimeout(forgetting);
-  forgetting = setTimeout(() => { by("action-token").value = ""; }, kForget);
 }
 
 export function actions() {
   by("action-form").addEventListener("submit", act);
+  by("action-token").addEventListener("input", keepToken);
   by("action-close").addEventListener("click", () => by("action").close());
   // The page may have been drawn again meanwhile, with another button in the place of that one.
   by("action").addEventListener("close", () => document.querySelector(`[data-focus="${CSS.escape(asked.focus)}"]`)?.focus());

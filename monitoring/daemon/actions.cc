@@ -154,14 +154,15 @@ asio::awaitable<Status> Actions::ask_metaserver(const Row& row, uint64_t server_
 
 void Actions::tell_audit(const std::string& who, const std::string& what, const Status& outcome) {
   size_t left_out = 0;
-  if (outcome.code() == Code::kPermissionDenied) {
-    const auto allowed = refusals_.allow(runtime_.clock.now());
+  // A token that may do nothing fails in other ways, too: while the metaserver is away nobody knows what it may.
+  if (!outcome.ok()) {
+    const auto allowed = failures_.allow(runtime_.clock.now());
     if (!allowed) return;
     left_out = *allowed;
   }
   log::audit(fmt::format("{}: {}: {}{}", who, what,
                          outcome.ok() ? "done" : "refused or failed: " + outcome.message(),
-                         left_out == 0 ? "" : fmt::format(" ({} more refusals were not told)", left_out)));
+                         left_out == 0 ? "" : fmt::format(" ({} more failures were not told)", left_out)));
 }
 
 std::string Actions::name_of(uint64_t server_id) const {

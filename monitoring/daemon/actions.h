@@ -48,7 +48,7 @@ class Actions final : public http::Changer {
   runtime::Runtime runtime_;
   const Monitor& monitor_;
   const rpc::Secret cluster_;
-  rpc::RateLimit refusals_{60, std::chrono::minutes(1)};  ///< lines of the audit log about what was refused
+  rpc::RateLimit failures_{60, std::chrono::minutes(1)};  ///< lines of the audit log about what was not done
   size_t running_ = 0;
   runtime::Event ended_;
 };

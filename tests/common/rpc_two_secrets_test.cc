@@ -213,6 +213,35 @@ TEST(RpcTwoSecrets, AServerSaysWhoUsesTheFormerOneOrATokenThatItSigned) {
   });
 }
 
+TEST(RpcTwoSecrets, WhoeverAsksWithATokenThatEndedIsNoUserOfTheFormerOne) {
+  run_with_sockets([](runtime::Runtime runtime) -> asio::awaitable<void> {
+    const Secret former = test_secret(1), newer = test_secret(2);
+    const proto::TokenClaims made = claims(runtime, former);
+    const auto token = parse_token(token_text(former, made.SerializeAsString()));
+    CO_ASSERT_TRUE(token);
+    Rig rig(runtime, runtime, {}, {}, two(2, Other::kFormer, 1), newer);
+    rig.server.refuse_tokens({});
+    rig.start();
+    Client holder(runtime, *token);
+    proto::SecretStatusResponse status;
+    const proto::Empty request;
+    const auto users = [&]() -> asio::awaitable<int> {
+      KINTSUGI_EXPECT_OK(co_await rig.client.call(Context{}, rig.at, Method::kSecretStatus, request, status));
+      co_return status.uses_size();
+    };
+    CO_ASSERT_OK(co_await ping(rig, holder));
+    EXPECT_EQ(co_await users(), 1);
+    // A mount goes on to ask over the connection that it has. To drop the secret takes nothing from it any more.
+    rig.server.refuse_tokens({made.id()});
+    EXPECT_EQ((co_await ping(rig, holder)).code(), Code::kPermissionDenied);
+    EXPECT_EQ(co_await users(), 0);
+    EXPECT_EQ((co_await ping(rig, holder)).code(), Code::kPermissionDenied);
+    EXPECT_EQ(co_await users(), 0);
+    co_await holder.stop();
+    co_await rig.stop();
+  });
+}
+
 TEST(RpcTwoSecrets, OfManyUsersThoseAreToldWhoCameLatest) {
   const auto uses = std::make_shared<SecretUses>();
   const Principal by{.secret = 1}, with_the_new_one{.secret = 2};

@@ -325,6 +325,27 @@ class Actions(unittest.TestCase):
         self.assertEqual(shown.body["data-open"], "false")
         self.assertEqual(shown.body["data-focused"], "action drain server-10")
 
+    def test_an_answer_that_comes_late_is_not_shown_in_the_dialog_about_another_server(self):
+        late = ('let answer; const real = window.fetch; window.fetch = (url, how) => how?.method !== "POST" ? real(url, how) : new Promise((done) => {'
+                ' answer = () => done(new Response("Server server-10 gets nothing new.")); });'
+                'press("drain"); type("x"); await submit(); document.getElementById("action-close").click();'
+                'location.hash = "#servers/server-2"; await pause(1500);'
+                'document.querySelector(`[data-focus="action drain server-2"]`).click(); answer(); await pause(300);'
+                'document.body.dataset.disabled = document.getElementById("action-do").disabled;'
+                'document.body.dataset.hidden = document.getElementById("action-fields").hidden;')
+        shown, _ = self.asked(late)
+        self.assertIn("Drain: server-2", shown.text("action"))
+        self.assertEqual(shown.text("action-outcome"), "")
+        self.assertEqual((shown.body["data-disabled"], shown.body["data-hidden"]), ("false", "false"))
+
+    def test_a_token_is_forgotten_also_when_nothing_was_done_with_it(self):
+        typed = ('const timers = []; const later = window.setTimeout; window.setTimeout = (f, ms) => ms === 600000 ? timers.push(f) : later(f, ms);'
+                 'press("drain"); type("x"); document.getElementById("action-token").dispatchEvent(new Event("input"));'
+                 'document.getElementById("action-close").click(); for (const timer of timers) timer();'
+                 'document.body.dataset.token = document.getElementById("action-token").value;')
+        shown, _ = self.asked(typed)
+        self.assertEqual(shown.body["data-token"], "")
+
     def test_a_drained_server_is_taken_back_or_removed_and_its_page_says_how_far_it_is(self):
         changed = documents()
         changed["servers"]["servers"][0] = server(10, draining=True, chunks=3)
