@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,10 @@ class Bare:
     def __exit__(self, *unused):
         for name in ("dev", "proc"):
             sh("umount", "--recursive", "--lazy", self.root / name, check=False)
+            if os.path.ismount(self.root / name):
+                # Whoever removes the directory would remove the machine's devices.
+                print(f"packages: {self.root / name} is still mounted: unmount it before you remove {self.root}", file=sys.stderr)
+                os._exit(1)
 
     def run(self, *arguments, check=True):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
@@ -241,6 +246,8 @@ def main():
     arguments.add_argument("--debs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/packages")
     arguments.add_argument("--bare", type=pathlib.Path)
     said = arguments.parse_args()
+    # A signal ends it as an error does: what is mounted and made goes away.
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit("packages: ended by a signal"))
     debs = sorted(path for path in said.debs.glob("*.deb") if "-dbgsym_" not in path.name)
     if not debs:
         raise LabError(f"no packages in {said.debs}: scripts/package.sh makes them")
