@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,9 +27,9 @@ MOST_SECONDS = 30
 PATIENCE_SECONDS = 60
 STORES = 3
 DAEMONS = {"meta-1": ("metaserver", "repair-manager", "monitor")}
-# What apt, dpkg and the libraries' cache write for themselves.
+# What apt, dpkg and the libraries' cache write for themselves, and the packages that are tried.
 OF_THE_SYSTEM = re.compile(r"^(var/(lib/(dpkg|apt|systemd)|cache|log/(apt|dpkg\.log|alternatives\.log))|etc/ld\.so\.cache|"
-                           r"(etc|var/backups)/(passwd|group|shadow|gshadow|subuid|subgid)-?|proc|dev|sys|tmp|root)(/|$)|__pycache__")
+                           r"(etc|var/backups)/(passwd|group|shadow|gshadow|subuid|subgid)-?|proc|dev|sys|run|tmp|root|packages|older)(/|$)|__pycache__")
 
 
 class Bare:
@@ -46,6 +47,10 @@ class Bare:
     def __exit__(self, *unused):
         for name in ("dev", "proc"):
             sh("umount", "--recursive", "--lazy", self.root / name, check=False)
+            if os.path.ismount(self.root / name):
+                # Whoever removes the directory would remove the machine's devices.
+                print(f"packages: {self.root / name} is still mounted: unmount it before you remove {self.root}", file=sys.stderr)
+                os._exit(1)
 
     def run(self, *arguments, check=True):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
@@ -212,8 +217,8 @@ def installed_right(bare):
     return right
 
 
-def lives_and_goes(bare, network_free_files):
-    """Upgrade over an older version, remove, purge: once without anything of a cluster, and once with."""
+def lives_and_goes(bare, before):
+    """Upgrade over an older version, remove, purge: once with a secret that stays, and once without anything of a cluster."""
     names = bare.run("sh", "-c", "for deb in /packages/*.deb; do dpkg-deb -f $deb Package; done").stdout.split()
     bare.install("--allow-downgrades", where="older")
     (bare.root / "etc/kintsugi/secret").write_text("0" * 64)
@@ -229,9 +234,9 @@ def lives_and_goes(bare, network_free_files):
     bare.install()
     bare.run("dpkg", "--purge", *names)
     bare.run("apt-get", "autoremove", "--purge", "-y")
-    left = sorted(path for path in bare.files() - network_free_files if "kintsugi" in path)
+    left = sorted(path for path in bare.files() - before if "kintsugi" in path)
     right &= expect(f"a purge leaves nothing else {left or ''}", not left)
-    others = sorted(bare.files() - network_free_files - set(left))
+    others = sorted(bare.files() - before - set(left))
     print(f"  what other packages left: {others[:20]}")
     return right
 
@@ -241,6 +246,8 @@ def main():
     arguments.add_argument("--debs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/packages")
     arguments.add_argument("--bare", type=pathlib.Path)
     said = arguments.parse_args()
+    # A signal ends it as an error does: what is mounted and made goes away.
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit("packages: ended by a signal"))
     debs = sorted(path for path in said.debs.glob("*.deb") if "-dbgsym_" not in path.name)
     if not debs:
         raise LabError(f"no packages in {said.debs}: scripts/package.sh makes them")
@@ -262,7 +269,6 @@ def main():
             right = installed_right(bare)
             shutil.rmtree(root / "hosts")
             shutil.rmtree(root / "srv/kintsugi")
-            before |= {"packages", "older", "etc/apt/apt.conf.d"}
             right &= lives_and_goes(bare, before)
         right &= expect(f"the first file within {MOST_SECONDS} s", took <= MOST_SECONDS)
     return 0 if right else 1
