@@ -4,9 +4,10 @@
     scripts/lab/packages.py [--debs build/packages] [--bare DIRECTORY]
 
 Needs root, debootstrap and a mirror of Debian; --bare keeps the bare system for the next run. The hosts of
-docs/getting-started-several-machines.md are network namespaces that share one root directory, with files of each in place of
-/etc/kintsugi. What packages depend on is fetched before the clock runs. There is no systemd inside: daemons are started as
-their units start them, by the user kintsugi. The exit code is 1 when a step fails or takes the first file above 30 s.
+docs/getting-started-several-machines.md are network namespaces that share one root directory, with files of each in
+place of /etc/kintsugi. What packages depend on is fetched before the clock runs. There is no systemd inside: daemons
+are started as their units start them, by the user kintsugi. The exit code is 1 when a step fails or takes the first
+file above 30 s.
 """
 
 import argparse
@@ -28,8 +29,10 @@ PATIENCE_SECONDS = 60
 STORES = 3
 DAEMONS = {"meta-1": ("metaserver", "repair-manager", "monitor")}
 # What apt, dpkg and the libraries' cache write for themselves, and the packages that are tried.
-OF_THE_SYSTEM = re.compile(r"^(var/(lib/(dpkg|apt|systemd)|cache|log/(apt|dpkg\.log|alternatives\.log))|etc/ld\.so\.cache|"
-                           r"(etc|var/backups)/(passwd|group|shadow|gshadow|subuid|subgid)-?|proc|dev|sys|run|tmp|root|packages|older)(/|$)|__pycache__")
+OF_THE_SYSTEM = re.compile(r"^(var/(lib/(dpkg|apt|systemd)|cache|log/(apt|dpkg\.log|alternatives\.log))|"
+                           r"etc/ld\.so\.cache|"
+                           r"(etc|var/backups)/(passwd|group|shadow|gshadow|subuid|subgid)-?|"
+                           r"proc|dev|sys|run|tmp|root|packages|older)(/|$)|__pycache__")
 
 
 class Bare:
@@ -49,12 +52,14 @@ class Bare:
             sh("umount", "--recursive", "--lazy", self.root / name, check=False)
             if os.path.ismount(self.root / name):
                 # Whoever removes the directory would remove the machine's devices.
-                print(f"packages: {self.root / name} is still mounted: unmount it before you remove {self.root}", file=sys.stderr)
+                print(f"packages: {self.root / name} is still mounted: unmount it before you remove {self.root}",
+                      file=sys.stderr)
                 os._exit(1)
 
     def run(self, *arguments, check=True):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-        done = subprocess.run(["chroot", self.root, *map(str, arguments)], capture_output=True, text=True, env=environment)
+        done = subprocess.run(["chroot", self.root, *map(str, arguments)], capture_output=True, text=True,
+                              env=environment)
         if check and done.returncode != 0:
             raise LabError(f"{' '.join(map(str, arguments))}: {(done.stderr or done.stdout).strip()}")
         return done
@@ -68,7 +73,8 @@ class Bare:
         for at, directories, names in os.walk(self.root):
             inside = pathlib.Path(at).relative_to(self.root)
             directories[:] = [name for name in directories if not OF_THE_SYSTEM.search(str(inside / name))]
-            found |= {str(inside / name) for name in directories + names if not OF_THE_SYSTEM.search(str(inside / name))}
+            found |= {str(inside / name) for name in directories + names
+                      if not OF_THE_SYSTEM.search(str(inside / name))}
         return found
 
 
@@ -80,7 +86,7 @@ def make_bare(where):
 
 
 def older(debs, where):
-    """The same packages as of an older version: what maintainers' scripts do in an upgrade does not depend on the programs."""
+    """The same packages as of an older version: what maintainers' scripts do does not depend on programs."""
     where.mkdir()
     for deb in debs:
         with tempfile.TemporaryDirectory() as directory:
@@ -115,7 +121,8 @@ class Hosts:
         self.processes = []
 
     def describe(self):
-        lines = ['policy = "rs-2-1-1024k"', "[hosts.meta-1]", f'address = "{self.network.address(1)}"', 'roles = ["metaserver"]']
+        lines = ['policy = "rs-2-1-1024k"', "[hosts.meta-1]", f'address = "{self.network.address(1)}"',
+                 'roles = ["metaserver"]']
         for number, name in enumerate(self.names[1:], 2):
             lines += [f"[hosts.{name}]", f'address = "{self.network.address(number)}"', f'rack = "rack-{number}"',
                       f'disks = ["/srv/kintsugi/{name}"]']
@@ -150,7 +157,8 @@ class Hosts:
                 with open(self.bare.root / f"hosts/{name}/{daemon}.log", "wb") as log:
                     program = "kintsugi-" + daemon.removesuffix("-1")
                     self.processes.append(subprocess.Popen(
-                        self.command(name, program, "--config", f"/etc/kintsugi/{daemon}.toml"), stdout=log, stderr=log))
+                        self.command(name, program, "--config", f"/etc/kintsugi/{daemon}.toml"),
+                        stdout=log, stderr=log))
 
     def stop(self):
         for process in self.processes:
@@ -161,7 +169,8 @@ class Hosts:
     def put(self):
         """Stores the first file; returns how often it failed before the servers were there."""
         failed, deadline = 0, time.monotonic() + PATIENCE_SECONDS
-        while (done := self.run("meta-1", "kintsugi", "put", "--replace", "/usr/bin/kintsugi", "/first")).returncode != 0:
+        put = ("kintsugi", "put", "--replace", "/usr/bin/kintsugi", "/first")
+        while (done := self.run("meta-1", *put)).returncode != 0:
             failed += 1
             if time.monotonic() > deadline:
                 raise LabError(f"put: {done.stderr.strip()}")
@@ -202,29 +211,35 @@ def expect(what, holds):
 
 def installed_right(bare):
     """What a machine has after an installation."""
-    wanted = {"etc/kintsugi": (0o750, "root:kintsugi"), "var/lib/kintsugi": (0o755, "root:root"), "var/log/kintsugi": (0o750, "kintsugi:kintsugi")}
+    wanted = {"etc/kintsugi": (0o750, "root:kintsugi"), "var/lib/kintsugi": (0o755, "root:root"),
+              "var/log/kintsugi": (0o750, "kintsugi:kintsugi")}
     right = True
     for name, (mode, owner) in wanted.items():
         said = bare.run("stat", "-c", "%a %U:%G", f"/{name}", check=False).stdout.strip()
         right &= expect(f"/{name} is {mode:o} {owner}", said == f"{mode:o} {owner}")
-    right &= expect("the user kintsugi has no shell", bare.run("getent", "passwd", "kintsugi").stdout.strip().endswith("/nologin"))
-    for path in ("usr/share/zsh/vendor-completions/_kintsugi", "usr/share/bash-completion/completions/kintsugi", "sbin/mount.kintsugi"):
+    right &= expect("the user kintsugi has no shell",
+                    bare.run("getent", "passwd", "kintsugi").stdout.strip().endswith("/nologin"))
+    for path in ("usr/share/zsh/vendor-completions/_kintsugi", "usr/share/bash-completion/completions/kintsugi",
+                 "sbin/mount.kintsugi"):
         right &= expect(f"/{path} is there", bare.run("test", "-e", f"/{path}", check=False).returncode == 0)
-    listed = bare.run("sh", "-c", "dpkg -L kintsugi-client kintsugi-server kintsugi-monitor kintsugi-mount | grep share/man/.*gz").stdout.split()
+    listed = bare.run("sh", "-c", "dpkg -L kintsugi-client kintsugi-server kintsugi-monitor kintsugi-mount | "
+                                  "grep share/man/.*gz").stdout.split()
     right &= expect(f"{len(listed)} manual pages", len(listed) >= 8)
     units = [path for path in (bare.root / "lib/systemd/system").glob("kintsugi-*")]
-    right &= expect("five units, none enabled", len(units) == 5 and not list(bare.root.glob("etc/systemd/system/*/kintsugi*")))
+    right &= expect("five units, none enabled",
+                    len(units) == 5 and not list(bare.root.glob("etc/systemd/system/*/kintsugi*")))
     return right
 
 
 def lives_and_goes(bare, before):
-    """Upgrade over an older version, remove, purge: once with a secret that stays, and once without anything of a cluster."""
+    """Upgrade over an older version, remove, purge: once with a secret that stays, once without a cluster's files."""
     names = bare.run("sh", "-c", "for deb in /packages/*.deb; do dpkg-deb -f $deb Package; done").stdout.split()
     bare.install("--allow-downgrades", where="older")
     (bare.root / "etc/kintsugi/secret").write_text("0" * 64)
     bare.install()
     right = installed_right(bare)
-    right &= expect("an upgrade leaves the secret, closed", bare.run("stat", "-c", "%a %U", "/etc/kintsugi/secret").stdout == "600 kintsugi\n")
+    right &= expect("an upgrade leaves the secret, closed",
+                    bare.run("stat", "-c", "%a %U", "/etc/kintsugi/secret").stdout == "600 kintsugi\n")
     (bare.root / "var/log/kintsugi/x.log").write_text("")
     bare.run("apt-get", "remove", "-y", *names)
     right &= expect("a removal leaves settings", (bare.root / "etc/kintsugi/secret").exists())
@@ -243,7 +258,8 @@ def lives_and_goes(bare, before):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--debs", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/packages")
+    arguments.add_argument("--debs", type=pathlib.Path,
+                           default=pathlib.Path(__file__).resolve().parents[2] / "build/packages")
     arguments.add_argument("--bare", type=pathlib.Path)
     said = arguments.parse_args()
     # A signal ends it as an error does: what is mounted and made goes away.
