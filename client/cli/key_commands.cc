@@ -52,6 +52,7 @@ std::string some_of(const std::vector<std::string>& names) {
 
 std::string names_of(const std::vector<proto::TokenClaims>& tokens) {
   std::vector<std::string> names;
+  names.reserve(tokens.size());
   for (const proto::TokenClaims& token : tokens)
     names.push_back(token.name());
   return some_of(names);
@@ -93,6 +94,7 @@ Json json_of(const DaemonSecrets& daemon) {
 /// "the secret at 10.0.0.50 (3 s ago), ...".
 std::string names_of(const std::vector<SecretUser>& users) {
   std::vector<std::string> names;
+  names.reserve(users.size());
   for (const SecretUser& user : users)
     names.push_back(fmt::format("{} ({:.0f} s ago)", shown_name(user.who), user.idle_seconds));
   return some_of(names);

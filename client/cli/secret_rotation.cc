@@ -29,10 +29,10 @@ bool is_usable(const proto::StoredToken& token) {
   return token.revoked_ns() == 0 && (expires == 0 || expires > now);
 }
 
-/// What to do about a daemon that cannot be asked.
+/// The end of a line about a daemon that cannot be asked: it tells the operator what to do about it.
 std::string what_to_do(const DaemonSecrets& daemon) {
   switch (daemon.asked.code()) {
-    case Code::kNotSupported: return "";  // it says so itself
+    case Code::kNotSupported: return "";  // the error says it
     case Code::kPermissionDenied: return "; give it the file that the metaserver has, and SIGHUP";
     default: break;
   }
@@ -180,6 +180,7 @@ std::vector<SecretUser> users_of(const std::vector<DaemonSecrets>& daemons, uint
     }
   }
   std::vector<SecretUser> users;
+  users.reserve(by_name.size());
   for (auto& [name, user] : by_name)
     users.push_back(std::move(user));
   std::ranges::stable_sort(users, {}, &SecretUser::idle_seconds);

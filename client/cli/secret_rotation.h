@@ -58,7 +58,7 @@ std::string id_text(uint64_t id);
 
 /// Asks every daemon that the metaserver knows, which is the first. A daemon that does not answer has its error.
 Result<std::vector<DaemonSecrets>> ask_daemons(client::BlockingClient& client);
-/// That it cannot be asked, why, and what to do about that. REQUIRES: it did not answer.
+/// Says that the daemon cannot be asked, why, and what to do about that. REQUIRES: it did not answer.
 std::string why_not_asked(const DaemonSecrets& daemon);
 /// Why the daemon is not ready for the step that follows the file; empty: it is.
 std::string what_it_lacks(const DaemonSecrets& daemon, const SecretIds& file);

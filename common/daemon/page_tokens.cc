@@ -33,18 +33,26 @@ std::optional<std::string> decoded(std::string_view base64) {
   return bytes;
 }
 
-}  // namespace
-
-std::optional<std::string> token_of(std::string_view authorization) {
+/// What follows `scheme` (in lower case) in the field, which may write it with capitals; none: it has another scheme.
+std::optional<std::string_view> shown_by(std::string_view scheme, std::string_view authorization) {
+  const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
   const size_t blank = authorization.find(' ');
   if (blank == authorization.npos) return std::nullopt;
-  std::string scheme(authorization.substr(0, blank));
-  for (char& c : scheme)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  const std::string_view shown = authorization.substr(blank + 1);
-  if (scheme == "bearer") return std::string(shown);
-  if (scheme != "basic") return std::nullopt;
-  const auto pair = decoded(shown);
+  if (!std::ranges::equal(authorization.substr(0, blank), scheme, is_same)) return std::nullopt;
+  return authorization.substr(blank + 1);
+}
+
+}  // namespace
+
+std::optional<std::string> bearer_token_of(std::string_view authorization) {
+  const auto shown = shown_by("bearer", authorization);
+  return shown ? std::optional(std::string(*shown)) : std::nullopt;
+}
+
+std::optional<std::string> token_of(std::string_view authorization) {
+  if (auto token = bearer_token_of(authorization)) return token;
+  const auto shown = shown_by("basic", authorization);
+  const auto pair = shown ? decoded(*shown) : std::nullopt;
   const size_t colon = pair ? pair->find(':') : std::string::npos;
   if (colon == std::string::npos) return std::nullopt;
   return pair->substr(colon + 1);

@@ -15,6 +15,8 @@ class Daemon;
 
 /// The token of an Authorization field: "Bearer TOKEN", or "Basic" with the token as the password, as browsers send it.
 std::optional<std::string> token_of(std::string_view authorization);
+/// The token of "Bearer TOKEN" alone: browsers send a password that they have learnt unasked, also for pages of others.
+std::optional<std::string> bearer_token_of(std::string_view authorization);
 /// kPermissionDenied: this is no token of the cluster. Its time, and whether it is revoked, are not looked at.
 Result<rpc::Principal> reader_of(const rpc::Secret& cluster, std::string_view token);
 /// kPermissionDenied: a page with this path needs another role. Metrics and targets need that of readers, others, which

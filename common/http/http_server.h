@@ -63,8 +63,8 @@ class HttpServer {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
-  /// after the executor's next turns, but for those that wait for a Changer. Waits for a late body that is being made; those that have not begun are dropped.
-  /// Idempotent.
+  /// after the executor's next turns, but for those that wait for a Changer. Waits for a late body that is being made;
+  /// those that have not begun are dropped. Idempotent.
   void stop();
   /// Says from the begin of stop() on that the server stops. A late body that takes long looks at it now and then, from
   /// any thread: what it makes from then on is sent to nobody, and the end of the daemon waits for it.

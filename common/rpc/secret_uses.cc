@@ -28,6 +28,7 @@ void SecretUses::tell(uint64_t in_use, TimePoint now, proto::SecretStatusRespons
     use.set_idle_seconds(is_new ? idle : std::min(idle, use.idle_seconds()));
   }
   std::vector<proto::SecretUse> told;
+  told.reserve(users.size());
   for (auto& [key, use] : users)
     told.push_back(std::move(use));
   std::ranges::stable_sort(told, {}, &proto::SecretUse::idle_seconds);

@@ -47,7 +47,7 @@ class Detector {
     std::vector<std::string> duplicates, noise;
   };
 
-  explicit Detector(DetectorSettings settings = {}) : settings_(std::move(settings)) {}
+  explicit Detector(DetectorSettings settings = {}) : settings_(settings) {}
 
   /// Takes in executions of a module on a server. Failed ones and those that have another number of inputs or outputs
   /// than the module, or numbers that are none, are left out. Each is judged when there is a model.

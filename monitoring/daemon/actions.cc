@@ -17,7 +17,6 @@ using rpc::Method;
 using Request = std::unique_ptr<google::protobuf::MessageLite>;
 
 constexpr std::string_view kPath = "/api/v1/actions/";
-constexpr std::string_view kBearer = "bearer ";
 
 Request drain_request(uint64_t server_id, bool drain) {
   auto request = std::make_unique<proto::DrainServerRequest>();
@@ -49,14 +48,6 @@ std::optional<uint64_t> server_of(std::string_view query) {
   const auto [end, error] = std::from_chars(query.data(), query.data() + query.size(), id);
   if (error != std::errc() || end != query.data() + query.size()) return std::nullopt;
   return id;
-}
-
-/// Empty: whoever asks shows none, or one that their browser sends unasked.
-std::string bearer_token(std::string_view authorization) {
-  const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  const std::string_view scheme = authorization.substr(0, kBearer.size());
-  if (!std::ranges::equal(scheme, kBearer, is_same)) return "";
-  return std::string(authorization.substr(kBearer.size()));
 }
 
 int http_status(Code code) {
@@ -117,7 +108,7 @@ asio::awaitable<http::Response> Actions::change(http::Change change) {
 }
 
 asio::awaitable<http::Response> Actions::decide(const Row& row, const http::Change& change) {
-  const std::string token = bearer_token(change.authorization);
+  const std::string token = daemon::bearer_token_of(change.authorization).value_or("");
   if (token.empty())
     co_return line(401,
                    "this changes the cluster, and needs a token of the role admin: send Authorization: "

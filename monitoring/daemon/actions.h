@@ -40,7 +40,7 @@ class Actions final : public http::Changer {
   static const Row kRows[];
 
   asio::awaitable<http::Response> decide(const Row& row, const http::Change& change);
-  /// As the holder of `token`, which is one of the cluster.
+  /// Sends the request of `row` over a connection that `token`, which is one of the cluster, opens.
   asio::awaitable<Status> ask_metaserver(const Row& row, uint64_t server_id, const std::string& token) const;
   void tell_audit(const std::string& who, const std::string& what, const Status& outcome);
   std::string name_of(uint64_t server_id) const;

@@ -11,7 +11,6 @@ namespace kintsugi::monitoring {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using Json = nlohmann::json;
 
 class MountsTest : public ::testing::Test {

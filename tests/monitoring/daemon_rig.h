@@ -150,7 +150,7 @@ class MonitorRig {
   Result<proto::SightReportAnswer> send(const proto::SightReport& report) {
     proto::SightReportAnswer answer;
     const Context context = Context{}.with_deadline(simulation.now() + 2s);
-    const Status sent =
+    Status sent =
         simulation.run(client->call(context, options_.listen, rpc::Method::kSightReport, report, answer));
     if (!sent.ok()) return sent;
     return answer;

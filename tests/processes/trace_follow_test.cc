@@ -79,7 +79,7 @@ class TraceFollowing : public RepairRig {
       if (std::filesystem::exists(trace_of(daemon))) found.insert(daemon);
     return found;
   }
-  /// The same as spans, in the shape of OTLP's JSON: ids are hexadecimal, enums numbers, and 64-bit numbers decimal strings.
+  /// The recordings export as OTLP's JSON has it: ids are hexadecimal, enums numbers, and 64-bit numbers decimal strings.
   void expect_spans(const std::vector<std::string>& files) const {
     std::vector<std::string> arguments{"trace", "export", "--format", "otlp", "--out", path("spans.json")};
     arguments.insert(arguments.end(), files.begin(), files.end());

@@ -49,7 +49,8 @@ class ChangeNumbers {
   /// The number of one change, from before its first attempt until its last one has ended. Move-only.
   class Turn {
    public:
-    Turn(Turn&& other) noexcept : numbers_(std::exchange(other.numbers_, nullptr)), change_(other.change_) {}
+    Turn(Turn&& other) noexcept
+        : numbers_(std::exchange(other.numbers_, nullptr)), change_(std::move(other.change_)) {}
     ~Turn();
     const proto::Change& change() const { return change_; }
 
