@@ -53,7 +53,7 @@ Status parse_number(std::string_view text, std::string_view expected, T& out) {
 }
 
 /// A TOML string of one line.
-std::string quoted(std::string_view text) {
+std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -118,7 +118,7 @@ void Settings::add(std::string key, std::string* value, std::string help) {
     *value = texts.front();
     return Status{};
   };
-  add_setting({std::move(key), std::move(help), Kind::kString, set, [value] { return quoted(*value); }});
+  add_setting({std::move(key), std::move(help), Kind::kString, set, [value] { return toml_string(*value); }});
 }
 
 void Settings::add(std::string key, runtime::Endpoint* value, std::string help) {
@@ -126,7 +126,7 @@ void Settings::add(std::string key, runtime::Endpoint* value, std::string help) 
     KINTSUGI_ASSIGN(*value, runtime::Endpoint::parse(texts.front()));
     return {};
   };
-  auto show = [value] { return quoted(value->host.empty() ? "" : value->to_string()); };
+  auto show = [value] { return toml_string(value->host.empty() ? "" : value->to_string()); };
   add_setting({std::move(key), std::move(help), Kind::kAddress, set, show});
 }
 
@@ -137,7 +137,7 @@ void Settings::add(std::string key, std::optional<runtime::Endpoint>* value, std
     KINTSUGI_ASSIGN(*value, runtime::Endpoint::parse(texts.front()));
     return {};
   };
-  auto show = [value] { return quoted(*value ? (*value)->to_string() : ""); };
+  auto show = [value] { return toml_string(*value ? (*value)->to_string() : ""); };
   add_setting({std::move(key), std::move(help), Kind::kAddress, set, show});
 }
 
@@ -173,7 +173,7 @@ void Settings::add(std::string key, Duration* value, std::string help, Duration 
     *value = parsed;
     return {};
   };
-  auto show = [value] { return quoted(format_duration(*value)); };
+  auto show = [value] { return toml_string(format_duration(*value)); };
   add_setting({std::move(key), std::move(help), Kind::kDuration, set, show, range_text(min, max)});
 }
 
@@ -185,7 +185,7 @@ void Settings::add(std::string key, std::vector<std::string>* value, std::string
   auto show = [value] {
     std::string out;
     for (const std::string& item : *value)
-      out += (out.empty() ? "" : ", ") + quoted(item);
+      out += (out.empty() ? "" : ", ") + toml_string(item);
     return "[" + out + "]";
   };
   add_setting({std::move(key), std::move(help), Kind::kList, set, show});
@@ -212,7 +212,7 @@ void Settings::add_bytes(std::string key, uint64_t* value, std::string help, uin
     return {};
   };
   add_setting({std::move(key), std::move(help), Kind::kBytes, set,
-               [value] { return quoted(format_bytes(*value)); }, range_text(min, max, format_bytes)});
+               [value] { return toml_string(format_bytes(*value)); }, range_text(min, max, format_bytes)});
 }
 
 void Settings::add_bytes(std::string key, std::optional<uint64_t>* value, std::string help, uint64_t min,
@@ -224,7 +224,7 @@ void Settings::add_bytes(std::string key, std::optional<uint64_t>* value, std::s
     return {};
   };
   add_setting({std::move(key), std::move(help), Kind::kBytes, set,
-               [value] { return quoted(*value ? format_bytes(**value) : std::string(kAuto)); },
+               [value] { return toml_string(*value ? format_bytes(**value) : std::string(kAuto)); },
                bytes_or_auto(min, max)});
 }
 
@@ -298,13 +298,15 @@ void Settings::parse_or_exit(int argc, const char* const* argv) {
 }
 
 std::string Settings::describe() const {
-  std::string out = fmt::format("program = {}\ndescription = {}\n", quoted(program_), quoted(description_));
+  std::string out =
+      fmt::format("program = {}\ndescription = {}\n", toml_string(program_), toml_string(description_));
   for (const Setting& setting : settings_) {
-    out += fmt::format("\n[[settings]]\nkey = {}\nflag = {}\nform = {}\nrange = {}\n", quoted(setting.key),
-                       quoted(setting.flag()), quoted(setting.form()), quoted(setting.range));
+    out +=
+        fmt::format("\n[[settings]]\nkey = {}\nflag = {}\nform = {}\nrange = {}\n", toml_string(setting.key),
+                    toml_string(setting.flag()), toml_string(setting.form()), toml_string(setting.range));
     out += fmt::format("default = {}\nrequired = {}\nwhen_made = {}\nfollowed = {}\nhelp = {}\n",
                        setting.default_text, setting.required, setting.when_made, setting.follow != nullptr,
-                       quoted(setting.help));
+                       toml_string(setting.help));
   }
   return out;
 }
