@@ -225,8 +225,12 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       if (response.lease()) response.set_file_policy(names_.policies.of_directory(store_.kv, *made));
       co_return module.finish(named(status, request.name()));
     }
-    if (status.ok() && request.lease()) response.set_lease(lease_grants_.grant(request.hold_for(), *made));
-    co_return module.finish(named(status, request.name()));
+    if (!status.ok() || !request.lease() || !lease_grants_.grant(request.hold_for(), *made))
+      co_return module.finish(named(status, request.name()));
+    // Others may have found and changed the file while this call waited. Now nobody else can.
+    response.set_lease(true);
+    const Status found = attributes_of(*made, response);
+    co_return module.finish(named(co_await store_.finish_read(module.context(), found), request.name()));
   }
   clients_.sessions.hold(request.hold_for(), *made);
   if (request.lease() && request.type() != proto::Attributes::DIRECTORY)

@@ -14,6 +14,10 @@ using google::protobuf::MessageLite;
 using rpc::Method;
 using rpc::Principal;
 
+Status stale(uint64_t inode) {
+  return {Code::kStale, fmt::format("inode {} does not exist any more", inode)};
+}
+
 Status outside_of(const Principal& by, std::string_view what) {
   return {Code::kAccessDenied,
           fmt::format("{} is outside of {}, and {} is for nothing else", what, by.path, by.text())};
@@ -74,10 +78,9 @@ struct TokenGate::Scope {
 };
 
 Status TokenGate::admit(const Principal& by, Method method, MessageLite& request) const {
-  if (by.role == rpc::Role::kRead || by.squash) {
+  if (by.role == rpc::Role::kRead || !by.is_unrestricted())
     KINTSUGI_TRY(withhold_leases(by, method, request));
-    KINTSUGI_TRY(check_lock(by, method, request));
-  }
+  KINTSUGI_TRY(check_lock(by, method, request));
   if (by.squash) {
     if (method == Method::kGetInode &&
         !check_others(request_as<proto::GetInodeRequest>(request).inode(), kMayRead).ok())
@@ -94,22 +97,31 @@ Status TokenGate::admit(const Principal& by, Method method, MessageLite& request
   return by.path.empty() ? Status{} : check_scope(by, method, request);
 }
 
-void TokenGate::forget_leases_of_nothing(proto::KeepSessionRequest& request) const {
-  auto& leases = *request.mutable_lease();
-  const auto is_nothing = [this](uint64_t inode) { return !store_.get(keys::inode(InodeId{inode})); };
-  leases.erase(std::remove_if(leases.begin(), leases.end(), is_nothing), leases.end());
+void TokenGate::forget_what_is_outside(const Principal& by, const Scope& scope,
+                                       proto::KeepSessionRequest& request) const {
+  const auto is_outside = [&](uint64_t inode) { return !check_inside(by, scope, inode).ok(); };
+  for (auto* named : {request.mutable_hold(), request.mutable_locks_of()})
+    named->erase(std::remove_if(named->begin(), named->end(), is_outside), named->end());
+  auto& locks = *request.mutable_lock();
+  const auto is_lock_outside = [&](const proto::HeldLock& lock) { return is_outside(lock.inode()); };
+  locks.erase(std::remove_if(locks.begin(), locks.end(), is_lock_outside), locks.end());
 }
 
 Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& request) const {
-  if (method == Method::kKeepSession)
-    forget_leases_of_nothing(static_cast<proto::KeepSessionRequest&>(request));
+  if (method == Method::kLink)
+    return {Code::kNotPermitted,
+            "a file of several names is outside of every path, so " + by.text() + " may give none"};
+  KINTSUGI_ASSIGN(Path path, Path::parse(by.path));
+  Scope scope{std::move(path), {}};
+  (void)walk(Reader(store_), scope.path.names, &scope.trail);
+  if (method == Method::kKeepSession) {
+    forget_what_is_outside(by, scope, static_cast<proto::KeepSessionRequest&>(request));
+    return {};
+  }
   const std::optional<Targets> targets = targets_of(method, request);
   if (!targets)
     return {Code::kPermissionDenied, fmt::format("{} is not for one path, and {} is for {} only",
                                                  rpc::method_name(method), by.text(), by.path)};
-  KINTSUGI_ASSIGN(Path path, Path::parse(by.path));
-  Scope scope{std::move(path), {}};
-  (void)walk(Reader(store_), scope.path.names, &scope.trail);
   const auto check_paths = [&](const std::vector<std::string>& paths, bool below) -> Status {
     for (const std::string& text : paths) {
       KINTSUGI_ASSIGN(const Path wanted, Path::parse(text));
@@ -120,10 +132,9 @@ Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& r
   if (is_on_the_way(scope, method, request)) return {};
   KINTSUGI_TRY(check_paths(targets->paths, false));
   KINTSUGI_TRY(check_paths(targets->renamed, true));
-  const auto outside = std::ranges::find_if(
-      targets->inodes, [&](uint64_t inode) { return !is_inside(scope, InodeId{inode}); });
-  if (outside == targets->inodes.end()) return {};
-  return outside_of(by, fmt::format("inode {}", *outside));
+  for (const uint64_t inode : targets->inodes)
+    KINTSUGI_TRY(check_inside(by, scope, inode));
+  return {};
 }
 
 bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& request) const {
@@ -154,21 +165,22 @@ bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& re
   return at != above.end() && scope.path.names[static_cast<size_t>(at - above.begin())] == wanted.name();
 }
 
-bool TokenGate::is_inside(const Scope& scope, InodeId id) const {
-  if (!scope.inode()) return false;
+Status TokenGate::check_inside(const Principal& by, const Scope& scope, uint64_t inode) const {
+  const auto outside = [&] { return outside_of(by, fmt::format("inode {}", inode)); };
+  if (!scope.inode()) return outside();
+  InodeId id{inode};
   if (SnapshotInode::is(id)) {
     const SnapshotInode in = SnapshotInode::of(id);
     const auto snapshot = snapshots_.in_slot(in.slot);
-    if (in.slot != 0 && !(snapshot && is_below(snapshot->directory, id))) return false;
+    if (in.slot != 0 && !(snapshot && is_below(snapshot->directory, id))) return outside();
     id = in.slot == 0 ? in.id : snapshot->directory;
   }
   const Reader reader(store_);
-  const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
-  // Whoever looks for what is gone is told so by the handler.
-  if (!inode) return true;
+  const auto stored = reader.get_message<proto::StoredInode>(keys::inode(id));
+  if (!stored) return stale(inode);
   // It need not be the directory above it that is noted.
-  if (inode->linked() && !is_directory(*inode)) return false;
-  return walk_up_to(reader, id, scope.inode()) == WalkEnd::kStopped;
+  if (stored->linked() && !is_directory(*stored)) return outside();
+  return walk_up_to(reader, id, scope.inode()) == WalkEnd::kStopped ? Status{} : outside();
 }
 
 bool TokenGate::is_below(InodeId directory, InodeId in_snapshot) const {
@@ -210,10 +222,10 @@ Status TokenGate::check_squashed(Method method, const MessageLite& request) cons
 
 Status TokenGate::check_others(uint64_t id, uint32_t wanted) const {
   const Result<Place> place = places_.of(InodeId{id});
-  if (!place) return {};
+  if (!place) return place.error();
   const Reader reader(place->view());
   const auto inode = reader.get_message<proto::StoredInode>(keys::inode(place->id()));
-  if (!inode) return {};
+  if (!inode) return stale(id);
   const auto may_pass = [](InodeId, const proto::StoredInode& above) {
     return is_open_to_others(above, kMayExecute);
   };

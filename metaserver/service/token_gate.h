@@ -5,8 +5,10 @@
 ///
 /// Requests by inode name no user: whether a user may open a file is decided by the kernel of the client's host, whose
 /// root may have it decide anything. So a token that squashes root gets by inode what anybody but root may have: the
-/// inode and every directory above it has to be open to somebody else. For the same reason it gets no write leases,
-/// under which changes are told that have been promised already. Nor do tokens that only read.
+/// inode and every directory above it has to be open to somebody else.
+///
+/// Only tokens that may write everything get write leases. A client acknowledges changes under a lease before it sends
+/// them, so that a refusal would come too late: also that of a file which another client has moved out of the path.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -31,17 +33,21 @@ class TokenGate {
  private:
   struct Scope;
 
-  /// Ids can be guessed before there is an inode, which may be outside then. Its lease comes with its name.
-  void forget_leases_of_nothing(proto::KeepSessionRequest& request) const;
+  /// Takes out what the session names and may not name any more, since it was moved out of the path or removed: the
+  /// session keeps the rest.
+  void forget_what_is_outside(const rpc::Principal& by, const Scope& scope,
+                              proto::KeepSessionRequest& request) const;
   Status check_scope(const rpc::Principal& by, rpc::Method method,
                      google::protobuf::MessageLite& request) const;
   /// A mount looks the names of its token's path up from the root on, and sees nothing else there.
   bool is_on_the_way(const Scope& scope, rpc::Method method, google::protobuf::MessageLite& request) const;
-  bool is_inside(const Scope& scope, InodeId inode) const;
+  /// kStale: there is no such inode. Its id can be guessed before there is one, which may be outside then, and handlers
+  /// wait for leases before they look. kAccessDenied.
+  Status check_inside(const rpc::Principal& by, const Scope& scope, uint64_t inode) const;
   /// An inode of a snapshot of that directory is one that the snapshot has.
   bool is_below(InodeId directory, InodeId in_snapshot) const;
   Status check_squashed(rpc::Method method, const google::protobuf::MessageLite& request) const;
-  /// Ok when anybody but root may do that with the inode, as far as its mode says. kAccessDenied.
+  /// Ok when anybody but root may do that with the inode, as far as its mode says. kStale, kAccessDenied.
   Status check_others(uint64_t inode, uint32_t wanted) const;
 
   const ReadView& store_;

@@ -30,30 +30,8 @@ Targets parent_of(const MessageLite& request) {
   return {.inodes = {request_as<Request>(request).parent()}};
 }
 
-Targets targets(const proto::KeepSessionRequest& request) {
-  Targets all;
-  for (const auto* some : {&request.hold(), &request.lease(), &request.locks_of()})
-    all.inodes.insert(all.inodes.end(), some->begin(), some->end());
-  for (const proto::HeldLock& lock : request.lock())
-    all.inodes.push_back(lock.inode());
-  return all;
-}
-
-/// The lease that each change needs says nothing of where the inode lies: the session may have had it before there was one.
-Targets targets(const proto::WriteNamesRequest& request) {
-  Targets all;
-  for (const proto::NameChange& change : request.changes()) {
-    all.inodes.push_back(change.inode());
-    if (change.has_make()) all.inodes.push_back(change.make().parent());
-    if (change.has_attributes()) all.inodes.push_back(change.attributes().inode());
-    if (change.has_unlink()) all.inodes.push_back(change.unlink().parent());
-  }
-  return all;
-}
-
 Targets targets(const proto::WriteExtentsRequest& request) {
-  Targets all = targets(request.names());
-  all.inodes.push_back(request.inode());
+  Targets all{.inodes = {request.inode()}};
   for (const proto::FileExtents& more : request.more())
     all.inodes.push_back(more.inode());
   return all;
@@ -97,9 +75,6 @@ std::optional<Targets> targets_of_inode(Method method, const MessageLite& reques
     case Method::kGetInode: return inode_of<proto::GetInodeRequest>(request);
     case Method::kSetAttributes: return inode_of<proto::SetAttributesRequest>(request);
     case Method::kMakeInode: return parent_of<proto::MakeInodeRequest>(request);
-    case Method::kLink:
-      return Targets{.inodes = {request_as<proto::LinkRequest>(request).inode(),
-                                request_as<proto::LinkRequest>(request).parent()}};
     case Method::kUnlink: return parent_of<proto::UnlinkRequest>(request);
     case Method::kMove:
       return Targets{.inodes = {request_as<proto::MoveRequest>(request).parent(),
@@ -109,13 +84,11 @@ std::optional<Targets> targets_of_inode(Method method, const MessageLite& reques
     case Method::kGetXattr: return inode_of<proto::GetXattrRequest>(request);
     case Method::kSetXattr: return inode_of<proto::SetXattrRequest>(request);
     case Method::kListXattrs: return inode_of<proto::ListXattrsRequest>(request);
-    case Method::kWriteNames: return targets(request_as<proto::WriteNamesRequest>(request));
     case Method::kWriteExtents: return targets(request_as<proto::WriteExtentsRequest>(request));
     case Method::kCopyExtents:
       return Targets{.inodes = {request_as<proto::CopyExtentsRequest>(request).from(),
                                 request_as<proto::CopyExtentsRequest>(request).to()}};
     case Method::kLock: return inode_of<proto::LockRequest>(request);
-    case Method::kKeepSession: return targets(request_as<proto::KeepSessionRequest>(request));
     default: return std::nullopt;
   }
 }

@@ -46,12 +46,15 @@ struct LeaseRig : MetaServerRig {
   }
   template <class Request>
   void in_background(rpc::Method method, Request request, std::optional<Status>& ended) {
-    const auto run = [](LeaseRig& rig, rpc::Method method, Request request,
-                        std::optional<Status>& ended) -> asio::awaitable<void> {
-      proto::Empty ignored;
-      ended = co_await rig.call_async(method, request, ignored, 30s);
+    in_background(method, std::move(request), ended, ignored_);
+  }
+  template <class Request, class Response>
+  void in_background(rpc::Method method, Request request, std::optional<Status>& ended, Response& answer) {
+    const auto run = [](LeaseRig& rig, rpc::Method method, Request request, std::optional<Status>& ended,
+                        Response& answer) -> asio::awaitable<void> {
+      ended = co_await rig.call_async(method, request, answer, 30s);
     };
-    asio::co_spawn(client_node.runtime().executor, run(*this, method, std::move(request), ended),
+    asio::co_spawn(client_node.runtime().executor, run(*this, method, std::move(request), ended, answer),
                    asio::detached);
   }
   /// The session says every second that it is there, until `ended` or for so many seconds.
@@ -94,6 +97,9 @@ struct LeaseRig : MetaServerRig {
   }
 
   uint64_t inode = 0;
+
+ private:
+  proto::Empty ignored_;
 };
 
 }  // namespace kintsugi::metaserver

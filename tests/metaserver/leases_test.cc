@@ -388,5 +388,47 @@ TEST(Leases, ACallWaitsLongerAfterARestartThanTheMetaserverWaitsForASilentSessio
   EXPECT_LE(rig.simulation.now() - begin, Leases::kTakeOver + 1s);
 }
 
+TEST(Leases, WhoGetsOneWithANewFileKnowsWhatOthersDidToItMeanwhile) {
+  LeaseRig rig;
+  KINTSUGI_EXPECT_OK(rig.make_directory("/d"));
+  proto::StatRequest stat;
+  stat.set_path("/d");
+  const uint64_t directory = rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode();
+  // The answer to whoever makes the file waits for a kernel that knows the names in that directory.
+  constexpr uint64_t kBeliever = 7;
+  KINTSUGI_EXPECT_OK(rig.keep(kBeliever, [](auto& request) {
+    request.set_all(true);
+    request.set_believes(true);
+  }));
+  proto::LookupRequest lookup;
+  lookup.set_parent(directory);
+  lookup.set_name("new");
+  lookup.set_session(kBeliever);
+  EXPECT_FALSE(rig.call<proto::InodeResponse>(rpc::Method::kLookup, lookup));
+  proto::MakeInodeRequest make;
+  make.set_parent(directory);
+  make.set_name("new");
+  make.set_type(proto::Attributes::FILE);
+  make.set_mode(0644);
+  make.set_hold_for(kWriter);
+  make.set_lease(true);
+  make.mutable_change()->set_session(kWriter);
+  make.mutable_change()->set_number(1);
+  proto::InodeResponse made;
+  std::optional<Status> ended;
+  rig.in_background(rpc::Method::kMakeInode, make, ended, made);
+  rig.simulation.run_for(100ms);
+  ASSERT_FALSE(ended);
+  lookup.set_session(kReader);
+  const auto found = rig.call<proto::InodeResponse>(rpc::Method::kLookup, lookup);
+  ASSERT_TRUE(found) << found.error();
+  rig.inode = found->attributes().inode();
+  KINTSUGI_EXPECT_OK(rig.grow(kReader, 10, 1));
+  ASSERT_TRUE(rig.simulation.run_until([&] { return ended.has_value(); }, 10s));
+  KINTSUGI_EXPECT_OK(*ended);
+  ASSERT_TRUE(made.lease()) << "nobody else has it open";
+  EXPECT_EQ(made.attributes().size(), 10u) << "whoever has the lease is believed about the size";
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

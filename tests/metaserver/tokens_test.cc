@@ -316,11 +316,7 @@ TEST(Tokens, OneWithAPathSeesNothingElseByInode) {
   link.set_inode(out);
   link.set_parent(p);
   link.set_name("stolen");
-  EXPECT_EQ(rig.code<proto::InodeResponse>(Method::kLink, link), Code::kAccessDenied);
-  proto::KeepSessionRequest keep;
-  keep.set_session(kOther);
-  keep.add_lease(out);
-  EXPECT_EQ(rig.code<proto::KeepSessionResponse>(Method::kKeepSession, keep), Code::kAccessDenied);
+  EXPECT_EQ(rig.code<proto::InodeResponse>(Method::kLink, link), Code::kNotPermitted);
   // What leaves the path is left.
   proto::RenameRequest move;
   move.set_from("/p/in");
@@ -334,47 +330,92 @@ TEST(Tokens, OneWithAPathSeesNothingElseByInode) {
   EXPECT_EQ(rig.list_by(p), Code::kAccessDenied);
 }
 
-TEST(Tokens, NamesAreGivenBelowItsPathOnlyWhateverLeaseThereIs) {
+TEST(Tokens, OneWithAPathGetsNoLeaseUnderWhichARefusalWouldComeTooLate) {
   TokenRig rig;
   rig.make_tree();
   rig.hold_new(TokenClaims::WRITE, "/p");
-  const uint64_t in = rig.inode_of("/p/in"), out = rig.inode_of("/q/out");
-  std::vector<proto::WriteNamesRequest> requests(3);
-  requests[0].add_changes()->mutable_attributes()->set_inode(out);
-  requests[1].add_changes()->mutable_make()->set_parent(out);
-  requests[2].add_changes()->mutable_unlink()->set_parent(out);
-  for (proto::WriteNamesRequest& names : requests) {
-    EXPECT_EQ(rig.code<proto::WriteNamesResponse>(Method::kWriteNames, names), Code::kAccessDenied);
-    proto::WriteExtentsRequest write;
-    write.set_inode(rig.inode_of("/p/file"));
-    *write.mutable_names() = names;
-    EXPECT_EQ(rig.code<proto::WriteExtentsResponse>(Method::kWriteExtents, write), Code::kAccessDenied);
-  }
+  const uint64_t file = rig.inode_of("/p/file");
+  const auto got = rig.get(file, /*lease=*/true);
+  ASSERT_TRUE(got);
+  EXPECT_FALSE(got->lease());
   proto::WriteNamesRequest names;
-  names.add_changes()->mutable_unlink()->set_parent(in);
-  EXPECT_NE(rig.code<proto::WriteNamesResponse>(Method::kWriteNames, names), Code::kAccessDenied);
+  names.add_changes()->mutable_unlink()->set_parent(rig.inode_of("/p/in"));
+  EXPECT_EQ(rig.code<proto::WriteNamesResponse>(Method::kWriteNames, names), Code::kPermissionDenied);
+  proto::WriteExtentsRequest write;
+  write.set_inode(file);
+  *write.mutable_names() = names;
+  EXPECT_EQ(rig.code<proto::WriteExtentsResponse>(Method::kWriteExtents, write), Code::kPermissionDenied);
+  // While the metaserver believes what sessions say that they have.
+  rig.restart();
+  rig.hold_new(TokenClaims::WRITE, "/p");
+  proto::KeepSessionRequest keep;
+  keep.set_session(kOther);
+  keep.set_all(true);
+  keep.add_lease(file);
+  keep.add_lease(rig.inode_of("/q/file"));
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  EXPECT_EQ(rig.meta->state().clients.leases.count(), 0u) << "nobody is asked to write it out";
 }
 
-TEST(Tokens, NobodyHasTheLeaseOfWhatIsMadeLaterOutsideOfItsPath) {
+TEST(Tokens, ASessionKeepsTheRestWhenAFileOfItIsMovedOutOfThePath) {
   TokenRig rig;
   rig.make_tree();
-  const auto made = rig.create("holder", TokenClaims::WRITE, "/p");
-  ASSERT_TRUE(made);
-  rig.hold(made->token());
+  const auto token = rig.create("mount", TokenClaims::WRITE, "/p");
+  ASSERT_TRUE(token);
+  rig.hold(token->token());
+  const uint64_t stays = rig.inode_of("/p/in/deep"), leaves = rig.inode_of("/p/file");
   proto::KeepSessionRequest keep;
   keep.set_session(kOther);
   keep.set_all(true);
   ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
-  rig.restart();
-  rig.hold(made->token());
-  // While the metaserver believes what sessions say that they have.
-  const uint64_t next = rig.meta->state().names.inode_ids.next();
-  for (uint64_t i = 0; i < 100; ++i)
-    keep.add_lease(next + i);
-  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
-  KINTSUGI_EXPECT_OK(rig.make_directory("/q/new"));
-  EXPECT_TRUE(rig.call<proto::StatResponse>(Method::kStat, rig.at<proto::StatRequest>("/q/new")))
-      << "nobody is asked to write it out";
+  rig.restart();  // then a session is asked for all that it has
+  rig.hold(token->token());
+  for (const uint64_t inode : {stays, leaves}) {
+    keep.add_hold(inode);
+    proto::HeldLock& held = *keep.add_lock();
+    held.set_inode(inode);
+    held.mutable_lock()->set_type(proto::FileLock::EXCLUSIVE);
+    held.mutable_lock()->set_session(kOther);
+    held.mutable_lock()->set_owner(1);
+  }
+  proto::RenameRequest move;
+  move.set_from("/p/file");
+  move.set_to("/q/moved");
+  ASSERT_TRUE(rig.call<proto::Empty>(Method::kRename, move));
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep)) << "so it does not end";
+  proto::KeepSessionRequest other;
+  other.set_session(kOwner);
+  other.set_all(true);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(Method::kKeepSession, other));
+  const auto is_free = [&](uint64_t inode) {
+    proto::LockRequest lock;
+    lock.set_inode(inode);
+    lock.set_test_only(true);
+    *lock.mutable_lock() = keep.lock(0).lock();
+    lock.mutable_lock()->set_session(kOwner);
+    const auto answer = rig.call<proto::LockResponse>(Method::kLock, lock);
+    EXPECT_TRUE(answer) << answer.error();
+    return answer && answer->granted();
+  };
+  EXPECT_FALSE(is_free(stays));
+  EXPECT_TRUE(is_free(leaves)) << "a token holds nothing outside of its path";
+}
+
+TEST(Tokens, AnIdThatIsOfNothingYetIsOutside) {
+  TokenRig rig;
+  rig.make_tree();
+  const uint64_t next = rig.meta->state().names.inode_ids.next(), file = rig.inode_of("/p/file");
+  rig.hold_new(TokenClaims::WRITE, "/p");
+  EXPECT_EQ(rig.open_by(next), Code::kStale);
+  // Handlers wait for leases before they look, and the id may be of a file by then.
+  proto::CopyExtentsRequest copy;
+  copy.set_from(next);
+  copy.set_to(file);
+  copy.set_length(1 << 20);
+  EXPECT_EQ(rig.code<proto::CopyExtentsResponse>(Method::kCopyExtents, copy), Code::kStale);
+  EXPECT_EQ(rig.write_by(file, next), Code::kStale);
+  rig.hold_new(TokenClaims::WRITE, "", /*squash=*/true);
+  EXPECT_EQ(rig.write_by(next), Code::kStale) << "it may be root's alone";
 }
 
 TEST(Tokens, SnapshotsOfItsPathAreInsideAndOthersAreNot) {
