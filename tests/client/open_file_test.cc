@@ -19,6 +19,7 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
     // Little memory, so that writers wait and files are written out in many ways.
     FilesOptions options{.dirty_bytes = seed % 3 == 0 ? size_t{1} << 20 : size_t{8} << 20};
     if (seed % 4 == 0) options.read_ahead_bytes = 0;
+    if (seed % 5 == 0) options.known_extents = 3;
     OpenFileRig rig(seed, options);
     rig.cluster.meta.keeps_inline = seed % 2 == 0;
     auto& random = rig.cluster.simulation.random();
@@ -337,6 +338,44 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
   EXPECT_EQ(difference(rig.read(*handle, 0, 300'000), model), "");
   rig.close(handle);
+}
+
+/// A file of `pieces` extents, each a stripe: the fake metaserver tells of two stripes in one answer.
+uint64_t scattered_file(OpenFileRig& rig, uint64_t pieces) {
+  constexpr uint64_t kPiece = 4096;
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  for (uint64_t i = 0; i < pieces; ++i) {
+    EXPECT_EQ(rig.write(*handle, i * kPiece, Bytes(kPiece, std::byte(i + 1))), Status{});
+    EXPECT_EQ(rig.run(handle->sync({})), Status{});
+  }
+  rig.close(handle);
+  return inode;
+}
+
+TEST(OpenFile, IsReadAlsoWhenItHasMoreExtentsThanAllFilesMayRemember) {
+  OpenFileRig rig(31, {.known_extents = 2});
+  const uint64_t inode = scattered_file(rig, 8);
+  auto handle = rig.open(inode);
+  const Bytes found = rig.read(*handle, 0, 8 * 4096);
+  ASSERT_EQ(found.size(), 8u * 4096);
+  for (uint64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(found[i * 4096], std::byte(i + 1)) << i;
+  rig.close(handle);
+}
+
+TEST(OpenFile, RemembersWhereItsBytesAreThoughAnotherOneThatIsOpenFillsTheMemoryForThat) {
+  OpenFileRig rig(32, {.known_extents = 8});
+  const uint64_t large = scattered_file(rig, 8), small = scattered_file(rig, 2);
+  auto first = rig.open(large), second = rig.open(small);
+  (void)rig.read(*first, 0, 8 * 4096);
+  (void)rig.read(*second, 0, 2 * 4096);
+  const int before = rig.cluster.meta.locates;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(rig.read(*second, 0, 2 * 4096).size(), 2u * 4096);
+  EXPECT_EQ(rig.cluster.meta.locates, before) << "it was read last";
+  rig.close(first);
+  rig.close(second);
 }
 
 }  // namespace

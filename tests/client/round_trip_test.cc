@@ -340,5 +340,26 @@ TEST(RoundTrip, HolesAndManySmallExtentsAreReadInAnyRange) {
   EXPECT_LE(after - before, 100u);
 }
 
+TEST(RoundTrip, OfAFileThatIsTruncatedMeanwhileFailsInsteadOfEndingInZeros) {
+  FakeCluster cluster(23);
+  cluster.meta.policy = "rs-2-0-64k";
+  cluster.meta.chunk_bytes = 512 * 1024;
+  constexpr uint64_t kStripe = 1 << 20;
+  ASSERT_EQ(cluster.put("/f", random_bytes(24 * kStripe, 5)), Status{});
+  const int located = cluster.meta.locates;
+  const auto truncate = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    while (cluster.meta.locates < located + 10)  // by then the first bytes were handed over
+      co_await group.sleep_for(std::chrono::microseconds(100));
+    FakeMetaServer::File& file = cluster.meta.files.at("/f");
+    file.attributes.set_size(20 * kStripe);
+    file.extents.resize(20);
+  };
+  asio::co_spawn(cluster.simulation.executor(), truncate(), asio::detached);
+  const auto back = cluster.get("/f");
+  ASSERT_FALSE(back) << back->size() << " bytes, of which the last are in nobody's file";
+  EXPECT_EQ(back.error().code(), Code::kConflict) << back.error();
+}
+
 }  // namespace
 }  // namespace kintsugi::client

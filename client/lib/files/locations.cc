@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace kintsugi::client {
 namespace {
@@ -14,8 +15,12 @@ size_t weight_of(const LocatedExtent& extent) {
 
 }  // namespace
 
+Locations::Pin::Pin(Locations& of, uint64_t begin, uint64_t end)
+    : of_(of), at_(of.pinned_.emplace(begin, end)) {}
+
 uint64_t Locations::known_from(uint64_t offset, TimePoint now) {
   if (!known_.empty() && now - oldest_ > kLifetime) forget_all();
+  if (!known_.empty()) note_read();
   const auto after = known_.upper_bound(offset);
   if (after == known_.begin()) return offset;
   return std::max(offset, std::prev(after)->second);
@@ -50,7 +55,7 @@ void Locations::learn(uint64_t begin, uint64_t end, const std::vector<LocatedExt
   size_t weight = 0;
   for (const LocatedExtent& extent : extents)
     weight += weight_of(extent);
-  if (budget_.used + weight > budget_.limit) forget_all();
+  make_room(weight);
   drop(begin, end);
   if (known_.empty()) oldest_ = now;
   for (const LocatedExtent& extent : extents) {
@@ -70,6 +75,29 @@ void Locations::learn(uint64_t begin, uint64_t end, const std::vector<LocatedExt
     known_.erase(next);
   }
   known_[begin] = end;
+  note_read();
+}
+
+void Locations::note_read() {
+  if (!in_budget_) in_budget_ = budget_.known.insert(budget_.known.end(), this);
+  budget_.known.splice(budget_.known.end(), budget_.known, *in_budget_);
+}
+
+void Locations::make_room(size_t weight) {
+  if (in_budget_) note_read();
+  for (auto at = budget_.known.begin(); at != budget_.known.end() && budget_.used + weight > budget_.limit;) {
+    Locations& file = **at++;  // it may leave the list
+    file.drop_unpinned();
+  }
+}
+
+void Locations::drop_unpinned() {
+  uint64_t from = 0;
+  for (const auto& [begin, end] : pinned_) {
+    if (begin > from) drop(from, begin);
+    from = std::max(from, end);
+  }
+  drop(from, UINT64_MAX);
 }
 
 void Locations::drop(uint64_t begin, uint64_t end) {
@@ -97,6 +125,7 @@ void Locations::drop(uint64_t begin, uint64_t end) {
     if (to > end) known_[end] = to;
     if (to > end) break;
   }
+  if (known_.empty() && in_budget_) budget_.known.erase(*std::exchange(in_budget_, std::nullopt));
 }
 
 void Locations::forget(uint64_t begin, uint64_t end) {
@@ -113,6 +142,7 @@ void Locations::forget_all() {
     budget_.used -= weight_of(extent);
   extents_.clear();
   known_.clear();
+  if (in_budget_) budget_.known.erase(*std::exchange(in_budget_, std::nullopt));
 }
 
 bool Locations::still_fresh(uint64_t epoch, uint64_t begin, uint64_t end, uint64_t& from,

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "client/lib/read/located_extent.h"
@@ -11,11 +13,15 @@
 
 namespace kintsugi::client {
 
+class Locations;
+
 /// How many extents all files together remember. One whose bytes came along counts for as many as take that much
 /// memory.
 struct LocationBudget {
   size_t limit = 0;
   size_t used = 0;
+  /// Files of which something is known. The one that was read longest ago is the first.
+  std::list<Locations*> known;
 };
 
 /// Single-threaded. Pure but for the time that callers tell it.
@@ -28,6 +34,21 @@ class Locations {
   ~Locations() { forget_all(); }
   Locations(const Locations&) = delete;
 
+  /// While one exists, what is known of its range is not forgotten to make room. Whoever needs several answers for a
+  /// range has one: else files that together need more than the budget would ask for ever. So the budget may be exceeded,
+  /// by the ranges that are asked for at one time.
+  class Pin {
+   public:
+    /// `of` must outlive it.
+    Pin(Locations& of, uint64_t begin, uint64_t end);
+    ~Pin() { of_.pinned_.erase(at_); }
+    Pin(const Pin&) = delete;
+
+   private:
+    Locations& of_;
+    const std::multimap<uint64_t, uint64_t>::iterator at_;
+  };
+
   /// Everything is known from `offset` up to the result, which is `offset` when nothing is.
   uint64_t known_from(uint64_t offset, TimePoint now);
   /// The extents that touch the range, in order. REQUIRES: known_from(begin) >= end.
@@ -37,8 +58,8 @@ class Locations {
   uint64_t next_data(uint64_t offset, uint64_t end) const;
   uint64_t next_hole(uint64_t offset, uint64_t end) const;
 
-  /// `extents`, which are disjoint and in order, are all that there is between begin and end. Forgets everything else
-  /// when there would be too much.
+  /// `extents`, which are disjoint and in order, are all that there is between begin and end. When there would be too
+  /// much, files are forgotten that were read longest ago, and at last the rest of this one.
   void learn(uint64_t begin, uint64_t end, const std::vector<LocatedExtent>& extents, TimePoint now);
   void forget(uint64_t begin, uint64_t end);
   void forget_all();
@@ -55,11 +76,16 @@ class Locations {
   };
 
   void drop(uint64_t begin, uint64_t end);
+  void drop_unpinned();
+  void make_room(size_t weight);
+  void note_read();  ///< this file is now the last that was read
 
   LocationBudget& budget_;
   std::map<uint64_t, LocatedExtent> extents_;  ///< key: offset in the file; cut to the known ranges
   std::map<uint64_t, uint64_t> known_;         ///< begin -> end; the ranges neither overlap nor touch
-  TimePoint oldest_{};                         ///< when the oldest of the known ranges was looked up
+  std::multimap<uint64_t, uint64_t> pinned_;   ///< begin -> end, of each Pin
+  std::optional<std::list<Locations*>::iterator> in_budget_;  ///< its place in LocationBudget::known
+  TimePoint oldest_{};  ///< when the oldest of the known ranges was looked up
   uint64_t epoch_ = 0;
   std::deque<Forgotten> forgotten_;  ///< what the latest epochs forgot; the last entry belongs to epoch_
 };

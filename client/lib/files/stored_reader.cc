@@ -41,6 +41,7 @@ StoredReader::~StoredReader() {
 
 asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, uint64_t end) {
   bool aligned = true;
+  const Locations::Pin pin(locations_, begin, end);
   while (true) {
     const uint64_t known = locations_.known_from(begin, shared_.resources.now());
     if (known >= end) co_return Status{};
