@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/proto/promises.h"
 
 namespace kintsugi::client {
 namespace {
 
 constexpr uint64_t kReadStep = 1 << 20;
+constexpr Duration kAfterNoAnswer = 10s;  ///< reads do not ask a metaserver again that has not answered
 
 }  // namespace
 
@@ -17,7 +19,8 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
       reader_(shared, *this, inode()),
       write_back_(shared, *this, attributes_, reader_, handles_),
       turns_(shared.resources.runtime),
-      changes_(shared, attributes_, reader_, write_back_, turns_) {}
+      changes_(shared, attributes_, reader_, write_back_, turns_),
+      asked_again_at_(shared.resources.now() + kBelieved) {}
 
 // ---- what others do to the file
 
@@ -30,6 +33,20 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh(Context contex
   if (!found) co_return found.error();
   adopt(*found);
   co_return attributes();
+}
+
+asio::awaitable<Status> OpenFileState::see_others(Context context) {
+  if (shared_.session.has_lease(inode())) co_return Status{};
+  const auto found = co_await refresh(context);
+  co_return found ? Status{} : found.error();
+}
+
+asio::awaitable<void> OpenFileState::see_others_at_times(Context context) {
+  const TimePoint now = shared_.resources.now();
+  if (now < asked_again_at_) co_return;
+  context.deadline = std::min(context.deadline, now + kBelieved);
+  const Status seen = co_await see_others(context);
+  asked_again_at_ = shared_.resources.now() + (seen.ok() ? Duration(kBelieved) : kAfterNoAnswer);
 }
 
 bool OpenFileState::may_set_attributes() const {
@@ -53,6 +70,7 @@ void OpenFileState::attributes_refused(const Status& why) {
 asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t offset,
                                                     std::span<std::byte> into) {
   const auto self = shared_from_this();
+  co_await see_others_at_times(context);
   if (turns_.is_exclusive()) co_await turns_.wait_while_exclusive(context);
   const uint64_t size = this->size();
   if (offset >= size || into.empty()) co_return size_t{0};
@@ -81,6 +99,7 @@ asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t of
 
 asio::awaitable<Result<uint64_t>> OpenFileState::seek(Context context, uint64_t offset, bool data) {
   const auto self = shared_from_this();
+  KINTSUGI_CO_TRY(co_await see_others(context));
   if (turns_.is_exclusive()) co_await turns_.wait_while_exclusive(context);
   const uint64_t size = this->size();
   if (offset >= size) co_return Status{Code::kRange, "beyond the end of the file"};
@@ -133,6 +152,7 @@ asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::sp
 asio::awaitable<Result<uint64_t>> OpenFileState::append_in_turn(Context context,
                                                                 std::span<const std::byte> bytes,
                                                                 bool kill_privileges, uint64_t request) {
+  KINTSUGI_CO_TRY(co_await see_others(context));
   uint64_t offset = size();
   if (const auto begun = shared_.appends->begun(inode(), request)) {
     const bool others_followed = *begun < size() && size() - *begun > bytes.size();
@@ -196,6 +216,7 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
 asio::awaitable<Status> OpenFileState::allocate(Context context, AllocateMode mode, uint64_t offset,
                                                 uint64_t length) {
   const auto self = shared_from_this();
+  KINTSUGI_CO_TRY(co_await see_others(context));
   co_return co_await changes_.allocate(context, mode, offset, length);
 }
 
@@ -205,6 +226,7 @@ asio::awaitable<Result<uint64_t>> OpenFileState::copy_range(Context context, Ope
   const auto self = shared_from_this();
   const auto other = from.shared_from_this();
   if (&from != this) KINTSUGI_CO_TRY(co_await from.flush(context));
+  KINTSUGI_CO_TRY(co_await from.see_others(context));
   co_return co_await changes_.copy_range(context, from.write_back_, from_offset, to_offset, length);
 }
 

@@ -44,6 +44,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
 
   // ---- what others do to the file
   asio::awaitable<Result<proto::Attributes>> refresh(Context context);
+  /// Asks for what others did to the file. Under a lease nobody can have done anything, and nothing is asked.
+  asio::awaitable<Status> see_others(Context context);
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   void adopt(const proto::Attributes& attributes) override;
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
@@ -95,6 +97,9 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
                                                    bool kill_privileges, uint64_t request);
   /// What a process before this one began to append there is in the file, and others appended behind it.
   asio::awaitable<Result<bool>> holds(Context context, uint64_t offset, std::span<const std::byte> bytes);
+  /// The same when that was asked more than kBelieved ago. A metaserver that does not answer within that time is not
+  /// waited for: what is known of the file is read.
+  asio::awaitable<void> see_others_at_times(Context context);
   asio::awaitable<Result<uint64_t>> seek_data(Context context, uint64_t offset, uint64_t size);
   asio::awaitable<Result<uint64_t>> seek_hole(Context context, uint64_t offset, uint64_t size);
 
@@ -105,6 +110,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   WriteBack write_back_;
   ChangeTurns turns_;
   WholeFileChanges changes_;
+  TimePoint asked_again_at_;  ///< until then reads believe what is known of the file
 };
 
 }  // namespace kintsugi::client

@@ -39,7 +39,7 @@ asio::awaitable<Result<proto::Attributes>> WholeFileChanges::set_beside_writes(
   const auto changed = co_await shared_.calls.set_attributes(context, std::move(request));
   --under_way_;
   if (!changed) co_return changed.error();
-  attributes_.take_answer(*changed, since);
+  write_back_.take_answer(*changed, since);
   co_return write_back_.attributes();
 }
 
@@ -65,7 +65,7 @@ asio::awaitable<Status> WholeFileChanges::set_exclusively(Context context,
   if (size || request.has_modified_ns() || request.modified_now())
     write_back_.set_modified(changed->modified_ns());
   if (request.has_mode()) write_back_.keep_privileges();
-  attributes_.take_answer(*changed, since);
+  write_back_.take_answer(*changed, since);
   result = write_back_.attributes();
   co_return Status{};
 }
@@ -85,11 +85,23 @@ asio::awaitable<Status> WholeFileChanges::allocate(Context context, AllocateMode
   }
   // Space is not reserved: nobody knows which stripes it will be in.
   if (mode.keep_size || offset + length <= write_back_.size()) co_return Status{};
-  proto::SetAttributesRequest request;
-  request.set_size(offset + length);
-  request.set_opened_for_writing(true);
-  const auto changed = co_await set_attributes(context, std::move(request));
-  co_return changed ? Status{} : changed.error();
+  co_await begin_exclusive(context);
+  const Status status = co_await extend(context, offset + length);
+  end_exclusive();
+  co_return status;
+}
+
+asio::awaitable<Status> WholeFileChanges::extend(Context context, uint64_t size) {
+  // Others may have made it longer still, so its size is not set.
+  proto::WriteExtentsRequest request;
+  request.set_inode(attributes_.inode());
+  request.set_size_at_least(size);
+  const uint64_t since = attributes_.heard();
+  const auto written = co_await shared_.calls.write_extents(context, std::move(request));
+  if (!written) co_return written.error();
+  write_back_.set_modified(written->attributes().modified_ns());
+  write_back_.take_answer(written->attributes(), since);
+  co_return Status{};
 }
 
 asio::awaitable<Status> WholeFileChanges::make_hole(Context context, AllocateMode mode, uint64_t offset,
@@ -106,7 +118,7 @@ asio::awaitable<Status> WholeFileChanges::make_hole(Context context, AllocateMod
   const uint64_t since = attributes_.heard();
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
-  attributes_.take_answer(written->attributes(), since);
+  write_back_.take_answer(written->attributes(), since);
   reader_.forget(offset, end);
   co_return Status{};
 }
@@ -139,7 +151,7 @@ asio::awaitable<Result<uint64_t>> WholeFileChanges::copy_into(Context context, c
     if (!answer && done == 0) co_return answer.error();
     if (!answer || answer->length() == 0) break;
     reader_.forget(to_offset + done, to_offset + done + answer->length());
-    attributes_.take_answer(answer->attributes(), since);
+    write_back_.take_answer(answer->attributes(), since);
     done += answer->length();
   }
   co_return done;

@@ -38,6 +38,7 @@ class WholeFileChanges {
                                                                proto::SetAttributesRequest request);
   asio::awaitable<Status> set_exclusively(Context context, proto::SetAttributesRequest& request,
                                           proto::Attributes& result);
+  asio::awaitable<Status> extend(Context context, uint64_t size);
   asio::awaitable<Status> make_hole(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
   asio::awaitable<Result<uint64_t>> copy_into(Context context, const WriteBack& from, uint64_t from_offset,
                                               uint64_t to_offset, uint64_t length);
