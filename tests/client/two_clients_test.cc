@@ -4,6 +4,7 @@
 #include "client/lib/files/open_files.h"
 #include "tests/client/fake_cluster.h"
 #include "tests/expect_ok.h"
+#include "tests/test_seeds.h"
 
 namespace kintsugi::client {
 namespace {
@@ -52,6 +53,7 @@ struct TwoClients {
   User here, other;
 };
 
+constexpr Duration kSeenAfter = 1100ms;
 constexpr uint64_t kSmall = 100, kLarge = 1'000'100;
 const Bytes kOld(kSmall, std::byte{'o'}), kNew(kLarge - kSmall, std::byte{'n'});
 
@@ -103,7 +105,7 @@ TEST(TwoClients, AReadSeesASecondLaterWhatTheOtherSynced) {
   rig.write(rig.here, 0, kOld);
   EXPECT_EQ(rig.read(0, kLarge), kOld);
   rig.write(rig.other, 0, kNew);
-  rig.cluster.simulation.run_for(1100ms);
+  rig.cluster.simulation.run_for(kSeenAfter);
   EXPECT_TRUE(rig.read(0, kLarge) == kNew);
 }
 
@@ -132,6 +134,75 @@ TEST(TwoClients, ReadsDoNotWaitForAMetaserverThatIsAway) {
     EXPECT_EQ(rig.read(0, kSmall), kOld);
   EXPECT_LT(rig.cluster.simulation.now() - before, 2s);
   rig.cluster.meta.answers_after.clear();
+}
+
+/// What one of the two does to the file, and to the model. Whatever it changes is synced before the next step.
+struct Steps {
+  static constexpr uint64_t kMost = 600'000;  ///< offsets are below that
+
+  void any(OpenFile& file, OpenHandle& handle) {
+    const uint64_t offset = random.below(3) == 0 ? random.below(kMost) : random.below(model.size() + 1000);
+    const uint64_t length = 1 + random.below(random.below(4) == 0 ? 200'000 : 9000);
+    const uint64_t end = offset + length;
+    const AllocateMode hole{.keep_size = random.below(2) == 0, .punch_hole = false, .zero_range = true};
+    switch (random.below(8)) {
+      case 0:
+        KINTSUGI_EXPECT_OK(cluster.run(file.truncate({}, offset)));
+        model.resize(offset);
+        break;
+      case 1: {
+        const auto at = cluster.run(file.append({}, filled(length)));
+        EXPECT_EQ(at ? *at : 0, model.size());
+        put(model.size(), length);
+        break;
+      }
+      case 2:
+        KINTSUGI_EXPECT_OK(cluster.run(file.allocate({}, {}, offset, length)));
+        model.resize(std::max<size_t>(model.size(), end));
+        break;
+      case 3:
+        KINTSUGI_EXPECT_OK(cluster.run(file.allocate({}, hole, offset, length)));
+        if (!hole.keep_size) model.resize(std::max<size_t>(model.size(), end));
+        for (uint64_t i = offset; i < std::min<uint64_t>(end, model.size()); ++i)
+          model[i] = std::byte{};
+        break;
+      default:
+        KINTSUGI_EXPECT_OK(cluster.run(file.write({}, offset, filled(length))));
+        model.resize(std::max<size_t>(model.size(), offset));
+        put(offset, length);
+    }
+    KINTSUGI_EXPECT_OK(cluster.run(handle.sync({})));
+  }
+  Bytes filled(uint64_t length) { return Bytes(length, std::byte(++letter == 0 ? ++letter : letter)); }
+  void put(uint64_t offset, uint64_t length) {
+    model.resize(std::max<size_t>(model.size(), offset + length));
+    std::fill_n(model.begin() + static_cast<ptrdiff_t>(offset), length, std::byte(letter));
+  }
+
+  FakeCluster& cluster;
+  simulation::SimRandom& random;
+  Bytes model{};
+  uint8_t letter = 0;
+};
+
+TEST(TwoClients, HaveTheFileThatTheModelHasWhoeverDidWhat) {
+  const TestSeeds seeds(8);
+  for (uint64_t seed = seeds.first(); seed < seeds.end(); ++seed) {
+    SCOPED_TRACE(TestSeeds::replay(seed));
+    FilesOptions options;
+    if (seed % 3 == 0) options.known_extents = 3;
+    TwoClients rig(seed, options);
+    rig.cluster.meta.keeps_inline = seed % 2 == 0;
+    auto& random = rig.cluster.simulation.random();
+    Steps steps{rig.cluster, random};
+    for (int step = 0; step < 80; ++step) {
+      TwoClients::User& user = random.below(2) == 0 ? rig.here : rig.other;
+      steps.any(user.handle->file(), *user.handle);
+      if (random.below(3) != 0) continue;
+      rig.cluster.simulation.run_for(kSeenAfter);
+      ASSERT_TRUE(rig.read(0, Steps::kMost + 300'000) == steps.model) << "step " << step;
+    }
+  }
 }
 
 }  // namespace
