@@ -1,4 +1,4 @@
-// kintsugi-monitor: says what in a cluster does not go on, where, and who waits for it; serves the console.
+// kintsugi-monitor: reports what in a cluster makes no progress, where, and who waits for it; serves the console.
 #include <cstring>
 #include <filesystem>
 
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   monitoring::MetricsOptions metrics;
   daemon::Settings settings(
       "kintsugi-monitor",
-      "Says what in a cluster does not go on, where, and who waits for it. With the word analyse it "
+      "Reports what in a cluster makes no progress, where, and who waits for it. With the word analyse it "
       "reads snapshots that it kept, with the word metrics what it recorded of metrics, and with the word "
       "judge it compares such recordings.",
       runtime::Endpoint{"127.0.0.1", 0});

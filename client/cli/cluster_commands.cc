@@ -350,7 +350,7 @@ std::vector<Command> cluster_commands() {
                "finalize",
        .commands = {
            {.name = "start",
-            .help = "Make a cluster, or start what is not running of it",
+            .help = "Make a cluster, or start those of its daemons that do not run",
             .options = {directory,
                         {.names = "--chunkservers",
                          .target = &a->chunkservers,

@@ -154,7 +154,7 @@ std::vector<Command> metadata_commands() {
                          .prints_json = true,
                          .run = connected(list_quarantine)},
                         {.name = "keep",
-                         .help = "Begin their retention anew",
+                         .help = "Restart their retention",
                          .options = which,
                          .prints_json = true,
                          .run = connected(a, keep_quarantine)},

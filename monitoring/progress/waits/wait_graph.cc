@@ -108,7 +108,8 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
   if (target < 0) {
     const model::ServerLife* life = tasks_.snapshot().server(address, 0);
     const uint32_t nobody = vertex(Place::kSilent, -1, -1, address.empty() ? "an unknown server" : address);
-    vertices_[nobody].why = life == nullptr ? "nothing is known of who is called" : "it has never reported";
+    vertices_[nobody].why =
+        life == nullptr ? "nothing is known of the process that is called" : "it has never reported";
     return connect(task, nobody);
   }
   const ProcessState& state = tasks_.processes()[target];
