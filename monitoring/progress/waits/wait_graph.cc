@@ -73,7 +73,7 @@ void WaitGraph::add_edges(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const ProcessState& process = tasks_.processes()[open.process];
   const int index = static_cast<int>(open.process);
-  // Whatever it waits for: nothing in such a process goes on.
+  // Whatever it waits for: nothing in such a process makes progress.
   if (process.silent) return connect(task, vertex(Place::kSilent, index, -1, ""));
   if (process.spinning) return connect(task, vertex(Place::kRunning, index, -1, ""));
   const proto::SightLive& top = open.top();
