@@ -223,7 +223,7 @@ Settings::Settings(std::string program, std::string description, std::optional<r
   add("tls.certificate", &tls.certificate, "certificate of this host, as PEM; read again when it changes");
   add("tls.key", &tls.key, "key of the certificate, as PEM, readable by its owner alone");
   add("tls.authority", &tls.authority,
-      "certificate of the cluster's authority, as PEM; several while one follows another");
+      "certificate of the cluster's authority, as PEM; two while one replaces the other");
   add("tls.require", &require_tls,
       "refuse to listen without TLS at an address that other hosts reach; false only on a network that you "
       "trust");
