@@ -19,13 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNBOOKS = ROOT / "docs/runbooks"
-PATIENCE_SECONDS = 120
-# Words with which a command begins that stands within a sentence.
-COMMAND = re.compile(r"(kintsugi|systemctl|journalctl|dmesg|smartctl|fuser|df|curl|ldb|truncate) .*|dmesg")
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from runbook_rig import BY_ANOTHER, HERE, NOT_AT_ALL, PAGES, PATIENCE_SECONDS, ROOT, Cluster, Failed, expect, wait_for  # noqa: E402
+
 # Commands that no test can run, and why. Those of systemd are held against deploy/systemd.
 EXCUSED = {
     "dmesg": "shows the kernel's log, which has no fault of a test in it",
@@ -33,156 +32,6 @@ EXCUSED = {
     "systemctl status kintsugi-chunkserver@1": "needs systemd",
     "journalctl -u kintsugi-chunkserver@1": "needs systemd",
 }
-HERE = "<!-- not run: tests/documents/runbooks_test.py"
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(holds, what):
-    if not holds:
-        raise Failed(what)
-
-
-def wait_for(what, condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.2)
-    raise Failed(f"{what}: not within {PATIENCE_SECONDS} s")
-
-
-def indent_of(line):
-    return len(line) - len(line.lstrip())
-
-
-class Page:
-    """A runbook: its blocks by heading, and the commands within its sentences. It notes which of them were taken."""
-
-    def __init__(self, path):
-        self.name, self.text = path.name, path.read_text()
-        self.blocks, self.sentences, self.taken = [], set(), set()  # (heading, script, whether this program runs it)
-        heading, before, block, here = "", "", None, False
-        for line in self.text.splitlines():
-            if line.lstrip().startswith("```"):
-                if block is not None:
-                    self.blocks.append((heading, "\n".join(block), here))
-                block = [] if block is None and line.strip() == "```sh" else None
-                here = before.strip().startswith(HERE)
-            elif block is not None:
-                block.append(line.strip())
-            elif line.startswith("## "):
-                heading = line[3:]
-            before = line
-        prose = re.sub(r"^ *```.*?^ *```$", "", self.text, flags=re.M | re.S)
-        self.sentences = {" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)
-                          if COMMAND.fullmatch(" ".join(code.split()))}
-
-    def block(self, heading, begins):
-        """The block below a heading whose first command begins so."""
-        for block in self.blocks:
-            if block[0] == heading and block[1].startswith(begins):
-                self.taken.add(block[1])
-                return block[1]
-        raise Failed(f"{self.name}: no block below '{heading}' begins with '{begins}'")
-
-    def command(self, text):
-        """A command that stands within a sentence."""
-        expect(text in self.sentences, f"{self.name}: does not name `{text}` any more")
-        self.taken.add(text)
-        return text
-
-    def says(self, text):
-        """What the page says that one sees; spaces and line ends count alike."""
-        expect(text in " ".join(self.text.split()), f"{self.name}: does not say '{text}' any more")
-        return text
-
-
-PAGES = {path.stem: Page(path) for path in sorted(RUNBOOKS.glob("*.md"))}
-
-
-class Cluster:
-    """Real processes in a temporary directory."""
-
-    def __init__(self, binaries, directory, servers):
-        self.binaries, self.directory, self.servers = binaries, directory, servers
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_")}
-        self.environment["PATH"] = f"{binaries}:{self.environment['PATH']}"
-        self.began = []
-
-    def __enter__(self):
-        self.start("--chunkservers", str(self.servers), "--policy", "rs-2-1-64k", "--repair-delay", "0")
-        described = json.loads((self.directory / "cluster.json").read_text())
-        self.environment |= {"KINTSUGI_META": described["metaserver"], "KINTSUGI_SECRET_FILE": str(self.directory / "secret"),
-                             "KINTSUGI_MONITOR": described["monitor"]}
-        return self
-
-    def __exit__(self, *_):
-        for process in self.began:
-            process.kill()
-            process.wait()
-        self.run(f"kintsugi cluster stop --dir {self.directory}", fails=None)
-
-    def start(self, *options, fails=False):
-        """Starts what does not run. Returns what it prints."""
-        return self.run(f"kintsugi cluster start --dir {self.directory} {' '.join(options)}", fails=fails)
-
-    def run(self, script, fails=False, replace=()):
-        """Runs commands as they are printed but for what is replaced, and returns all that they print. `fails`: whether the last one
-        has to fail; None: it may."""
-        for old, new in replace:
-            expect(old in script, f"the block does not have {old} any more: {script}")
-            script = script.replace(old, str(new))
-        done = subprocess.run(["bash", "-ec", script], cwd=self.directory.parent, env=self.environment, capture_output=True, text=True, timeout=120)
-        said = done.stdout + done.stderr
-        expect(fails is None or fails == (done.returncode != 0), f"{script}: ended with {done.returncode}: {said}")
-        return said
-
-    def begin(self, *command):
-        process = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.began.append(process)
-        return process
-
-    def pid(self, daemon):
-        return int((self.directory / f"run/{daemon}.pid").read_text().split()[0])
-
-    def stop_daemon(self, daemon, by=signal.SIGTERM):
-        pid = self.pid(daemon)
-        os.kill(pid, by)
-        wait_for(f"{daemon} ends", lambda: not self.runs(pid))
-
-    def runs(self, pid):
-        with contextlib.suppress(OSError):
-            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        return False
-
-    def log_of(self, daemon):
-        return (self.directory / f"log/{daemon}.log").read_text()
-
-    def metrics_of(self, daemon):
-        return self.fetch(daemon, "/metrics")
-
-    def fetch(self, daemon, page):
-        with urllib.request.urlopen(f"http://{self.http_of(daemon)}{page}", timeout=10) as answer:
-            return answer.read().decode()
-
-    def http_of(self, daemon):
-        return re.search(r'http_listen = "(.*)"', (self.directory / f"etc/{daemon}.toml").read_text())[1]
-
-    def put(self, name):
-        file = self.directory / "file"
-        file.write_bytes(os.urandom(300_000))
-        self.run(f"kintsugi put {file} {name}")
-
-    def server(self, name):
-        """What `server list` says of it."""
-        return next(one for one in json.loads(self.run("kintsugi server list --json"))["servers"] if one["name"] == name)
-
-    def wait_until(self, command, says):
-        """Asks again until a command prints this; returns what it printed."""
-        return wait_for(f"{command}: {says}", lambda: (said := self.run(command, fails=None)) and re.search(says, said) and said)
 
 
 # ---- scenarios: each breaks a cluster of its own
@@ -197,12 +46,14 @@ def asks_a_healthy_cluster(cluster):
                           (repairs, "kintsugi repair history"), (repairs, "kintsugi diagnose"), (full, "df -i")):
         cluster.run(page.command(command), fails=None if command == "kintsugi diagnose" else False)
     for page in (daemons, repairs):
-        json.loads(subprocess.run(["bash", "-c", page.command("kintsugi diagnose --json")], env=cluster.environment, capture_output=True).stdout)
+        json.loads(cluster.run(page.command("kintsugi diagnose --json") + " 2>/dev/null", fails=None))
     said = cluster.run(index.command("kintsugi diagnose --metrics"), fails=None)
     expect("rror" not in said, said)
-    said = cluster.run(index.command("kintsugi doctor") + f" --etc {cluster.directory}/etc --out {cluster.directory}/help.tar.gz", fails=None)
+    doctor = index.command("kintsugi doctor")
+    said = cluster.run(f"{doctor} --etc {cluster.directory}/etc --out {cluster.directory}/help.tar.gz", fails=None)
     expect("help.tar.gz" in said, said)
-    page = cluster.run(daemons.block("A daemon does not answer", "curl"), replace=[("127.0.0.1:9801", cluster.http_of("chunkserver-1"))])
+    page = cluster.run(daemons.block("A daemon does not answer", "curl"),
+                       replace=[("127.0.0.1:9801", cluster.http_of("chunkserver-1"))])
     expect("ok" in page, page)
     # Its first advice: no repair manager runs.
     status = repairs.command("kintsugi repair status")
@@ -227,8 +78,9 @@ def loses_disks_and_servers(cluster):
     for number in range(12):
         cluster.put(f"/file{number}")
 
-    said = cluster.begin(cluster.binaries / "kintsugi-chunkserver", "--config", settings, "--log-file", "", "--listen", "127.0.0.1:0",
-                         "--http-listen", "127.0.0.1:0").communicate(timeout=PATIENCE_SECONDS)[0]
+    second = cluster.begin(cluster.binaries / "kintsugi-chunkserver", "--config", settings, "--log-file", "",
+                           "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
+    said = second.communicate(timeout=PATIENCE_SECONDS)[0]
     expect("is in use by another process" in said and page.says("is in use by another process"), said)
     holder = page.command("fuser -v DIRECTORY/lock")
     if shutil.which("fuser"):
@@ -248,7 +100,7 @@ def loses_disks_and_servers(cluster):
     moved.rename(disk)
     cluster.stop_daemon(server)
     cluster.start()
-    wait_for("the disk counts again", lambda: cluster.server(server)["failed_disks"] == 0 and cluster.server(server)["liveness"] == "alive")
+    wait_for("the disk counts again", lambda: (known := cluster.server(server))["failed_disks"] == 0 and known["liveness"] == "alive")
 
     drain, undrain = page.block("A disk reports errors but still works (SMART, kernel log)", "kintsugi server drain").splitlines()
     cluster.run(drain, replace=[("blue-3", server)])
@@ -271,8 +123,8 @@ def loses_disks_and_servers(cluster):
     (cluster.directory / "etc/copied.toml").write_text(copy)
     cluster.begin(cluster.binaries / "kintsugi-chunkserver", "--config", cluster.directory / "etc/copied.toml")
     wait_for("the one that came first ends", lambda: not cluster.runs(pid))
-    expect("another process has registered as server" in cluster.log_of("chunkserver-4"), cluster.log_of("chunkserver-4")[-500:])
-    page.says("another process has registered as server")
+    told = cluster.log_of("chunkserver-4")
+    expect(page.says("another process has registered as server") in told, told[-500:])
 
 
 def has_a_sick_disk(cluster):
@@ -321,8 +173,8 @@ def restores_older_metadata(cluster):
     cluster.wait_until(status, "IN DOUBT")
     cluster.run(status, fails=True)
     cluster.run(page.command("kintsugi fsck"), fails=True)
-    expect("the metadata is older than chunks of this cluster" in cluster.log_of("metaserver"), cluster.log_of("metaserver")[-500:])
-    page.says("the metadata is older than chunks of this cluster")
+    told = cluster.log_of("metaserver")
+    expect(page.says("the metadata is older than chunks of this cluster") in told, told[-500:])
     expect(re.search(r"^kintsugi_metadata_in_doubt 1$", cluster.metrics_of("metaserver"), re.M), "kintsugi_metadata_in_doubt")
     page.says("kintsugi_metadata_in_doubt")
     cluster.run("kintsugi stat /old")
@@ -427,13 +279,15 @@ SCENARIOS = {scenario.__name__: (scenario, servers) for scenario, servers in (
 def not_run():
     units = {path.name.partition(".")[0] for path in (ROOT / "deploy/systemd").glob("*.service")}
     for page in PAGES.values():
-        for heading, script, here in page.blocks:
-            if here and script not in page.taken:
+        for heading, script, run in page.blocks:
+            if run == NOT_AT_ALL:
+                yield f"{page.name}: nobody runs the block below '{heading}': add it to a scenario of this test: {script}"
+            if run == HERE and script not in page.taken:
                 yield f"{page.name}: no scenario runs the block below '{heading}': {script}"
         for command in sorted(page.sentences - page.taken):
             # What is run for another runbook, or in a block; there a command that stands without its arguments has them.
             elsewhere = any(command in other.taken or re.search(rf"^{re.escape(command)}( |$)", script, re.M)
-                            for other in PAGES.values() for _, script, _ in [("", "", False), *other.blocks])
+                            for other in PAGES.values() for _, script, _ in [("", "", BY_ANOTHER), *other.blocks])
             unit = re.search(r"\bkintsugi-[a-z-]+@", command)
             if unit and unit[0] not in units:
                 yield f"{page.name}: `{command}`: deploy/systemd has no such unit"
