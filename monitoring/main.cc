@@ -1,4 +1,4 @@
-// kintsugi-monitor: says what in a cluster does not go on, where, and who waits for it; serves the console.
+// kintsugi-monitor: reports what in a cluster makes no progress, where, and who waits for it; serves the console.
 #include <cstring>
 #include <filesystem>
 
@@ -26,9 +26,9 @@ void add_settings(daemon::Settings& settings, MetricsOptions& metrics) {
   settings.add("metrics.record", &metrics.record,
                "record the metrics of all daemons that report, for plots and analyses over time");
   settings.add("metrics.interval", &metrics.interval, "time between two rows of metrics", 50ms, 1min);
-  settings.add_bytes("metrics.bytes", &metrics.most_bytes, "disk space for metrics; the oldest go first",
-                     1 << 20, uint64_t{1} << 40);
-  settings.add("metrics.time", &metrics.most_time, "metrics that are older go", 1min, 10000h);
+  settings.add_bytes("metrics.bytes", &metrics.most_bytes,
+                     "disk space for metrics; the oldest are removed first", 1 << 20, uint64_t{1} << 40);
+  settings.add("metrics.time", &metrics.most_time, "how long metrics are kept", 1min, 10000h);
 }
 
 void add_settings(daemon::Settings& settings, MonitorOptions& options) {
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   monitoring::MetricsOptions metrics;
   daemon::Settings settings(
       "kintsugi-monitor",
-      "Says what in a cluster does not go on, where, and who waits for it. With the word analyse it "
+      "Reports what in a cluster makes no progress, where, and who waits for it. With the word analyse it "
       "reads snapshots that it kept, with the word metrics what it recorded of metrics, and with the word "
       "judge it compares such recordings.",
       runtime::Endpoint{"127.0.0.1", 0});

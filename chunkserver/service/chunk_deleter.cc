@@ -110,7 +110,7 @@ asio::awaitable<void> ChunkDeleter::carry_out(Order order) {
   const bool held_up = under_way_.erase(order.number) == 0;
   if (held_up) --held_up_;
   wakeup_.notify_all();
-  // A disk that is read-only or hangs keeps the chunk. The next block report names it again, so other orders go on.
+  // A disk that is read-only or hangs keeps the chunk. The next block report names it again, so others are carried out.
   const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
   if (removed.code() == Code::kUnavailable || held_up) note_hung_disk(order.id);
   if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !is_valid(order)) {

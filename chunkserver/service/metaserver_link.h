@@ -69,7 +69,7 @@ class MetaserverLink {
  private:
   asio::awaitable<void> run();
   void refuse(Status why);
-  /// Hands the metaserver's error to a call through, and refuses to go on when that is what it means.
+  /// Hands the metaserver's error to a call through, and refuses to continue when that is what it means.
   Status note(Status called, std::string_view call);
   asio::awaitable<Status> register_server();
   asio::awaitable<Status> report_blocks();

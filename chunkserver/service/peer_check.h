@@ -1,5 +1,5 @@
 /// Asks another server every few seconds, by a connection of its own, whether it hears. The connections on which servers
-/// work may go on for days while new ones are dropped, or while messages beyond some size vanish: only commands that
+/// work may continue for days while new ones are dropped, or while messages beyond some size vanish: only commands that
 /// end would notice, and they take what they know with them.
 #pragma once
 

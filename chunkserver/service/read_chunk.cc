@@ -77,7 +77,7 @@ asio::awaitable<void> ChunkSender::read_ahead(Reading& reading, runtime::Channel
       status = frame.error();
     } else {
       const sight::Wait wait(task.context(), sight::WaitKind::kSibling, 0, sender);
-      // Here as if the sender had to go on first, which waits for what was read.
+      // Here as if the sender had to continue first, which waits for what was read.
       if (runtime::is_armed(runtime_.faults))
         (void)co_await runtime_.faults->pass(runtime::FaultPoint::kDeadlock, "read");
       status = co_await frames.push(std::move(*frame));

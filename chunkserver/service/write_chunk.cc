@@ -10,7 +10,7 @@ constexpr sight::Site kWriteChunk{
     "chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
 
 /// A frame whose payload stands still keeps its buffer for long only while there are plenty: when fewer than one buffer
-/// in kScarceShare is free, it must go on.
+/// in kScarceShare is free, it must continue.
 constexpr size_t kScarceShare = 4;
 constexpr Duration kScarceIdleLimit = 5s;
 constexpr size_t kScarcePartBytes = 64 << 10;  ///< a client must send so much within that time

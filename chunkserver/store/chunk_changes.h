@@ -77,7 +77,7 @@ class ChunkChanges {
   asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Interest& interest,
                                          SharedClaim claim);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
-  /// Keeps the claim until the copy is gone, and may go on after its caller has.
+  /// Keeps the claim until the copy is gone, and may continue after its caller has.
   asio::awaitable<Status> remove_replaced(Context context, Entry old, SharedClaim claim);
   asio::awaitable<void> discard(std::shared_ptr<ChunkFileWriter> file);
 

@@ -18,7 +18,7 @@ bool is_lost(Code code) {
   return code == Code::kCorrupt || code == Code::kMediumError;
 }
 
-/// Owns what it uses: it may go on after its caller, and the chunk's reader, have gone.
+/// Owns what it uses: it may continue after its caller, and the chunk's reader, have gone.
 asio::awaitable<Result<size_t>> read_file(std::shared_ptr<OpenChunk> chunk, uint64_t offset, OwnedSpan into) {
   auto read = co_await chunk->file->read(offset, into.bytes);
   if (!read) co_return chunk->disk->note(read.error());

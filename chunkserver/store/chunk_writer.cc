@@ -12,7 +12,7 @@ namespace {
 constexpr sight::Site kAppend{"chunkserver.append", {"bytes"}};
 constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
 
-/// Writes what was kept in memory, and then the buffer. It owns what it uses, since it may go on after its caller has
+/// Writes what was kept in memory, and then the buffer. It owns what it uses, as it may continue after its caller has
 /// gone.
 asio::awaitable<Status> write_part(std::shared_ptr<ChunkFileWriter> file, AlignedMemory kept,
                                    size_t kept_bytes, runtime::Buffer buffer, size_t bytes) {

@@ -43,7 +43,7 @@ class StoreDisks {
  public:
   static constexpr size_t kMaxDisks = 64;
 
-  /// `chunks` are those on these disks. What goes on all the time on a disk runs in `tasks`.
+  /// `chunks` are those on these disks. Background work on a disk runs in `tasks`.
   StoreDisks(const runtime::Runtime& runtime, const StoreOptions& options, StoredChunks& chunks,
              runtime::TaskGroup& tasks);
 
@@ -85,7 +85,7 @@ class StoreDisks {
 
  private:
   StoreRoot* choose(ChunkId id, uint64_t needed) const;
-  /// Begins what goes on all the time on a disk whose chunks were found.
+  /// Begins the background work on a disk whose chunks were found.
   void begin_work(StoreRoot& root);
   /// Takes in the disk at this position, which hung at the start, when it answers.
   asio::awaitable<void> take_in(size_t position);

@@ -148,7 +148,7 @@ bool all_run(const LocalCluster& cluster) {
                      [](const LocalDaemon& daemon) { return daemon.pid() != 0; });
 }
 
-/// The server has sent a heartbeat since `started`, as it was started then or went on.
+/// The server has sent a heartbeat since `started`, as it was started then or continued.
 bool has_come(const proto::ServerState& server, SteadyClock::time_point started) {
   const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
   // An older heartbeat came from the server's former life, whose end the metaserver has not noticed yet.
@@ -350,7 +350,7 @@ std::vector<Command> cluster_commands() {
                "finalize",
        .commands = {
            {.name = "start",
-            .help = "Make a cluster, or start what is not running of it",
+            .help = "Make a cluster, or start those of its daemons that do not run",
             .options = {directory,
                         {.names = "--chunkservers",
                          .target = &a->chunkservers,

@@ -73,7 +73,7 @@ struct Option {
   std::string excludes = {};  ///< name of an option that excludes this one
 };
 
-/// The work of a command. What fails is returned, or complained about (Session::complain) while the work goes on.
+/// The work of a command. What fails is returned, or complained about (Session::complain) while the work continues.
 using Run = std::function<Status(Session&)>;
 
 struct Command {

@@ -1,4 +1,4 @@
-/// The pages of the cluster's daemons, as whoever looks for what is wrong reads them.
+/// The pages of the cluster's daemons, for commands that look for what is wrong.
 #pragma once
 
 #include <map>

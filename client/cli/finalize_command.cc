@@ -25,7 +25,8 @@ Status finalize(Session& session, client::BlockingClient& client) {
 Command finalize_command() {
   return {
       .name = "finalize",
-      .help = "After an upgrade: use what the new version brings; the one before cannot be brought back then",
+      .help =
+          "After an upgrade: use the features of the new version; there is no way back to the old one then",
       .prints_json = true,
       .run = connected(finalize)};
 }

@@ -203,7 +203,7 @@ void check_machine(std::vector<Finding>& findings) {
     about.good(fmt::format("at most {} open files", descriptors.rlim_max));
   timex clock{};
   if (::adjtimex(&clock) == TIME_ERROR || (clock.status & STA_UNSYNC) != 0)
-    about.warn("nobody keeps the clock right: start chrony or systemd-timesyncd");
+    about.warn("no service keeps the clock right: start chrony or systemd-timesyncd");
   else
     about.good("the clock is kept right");
 }
@@ -242,7 +242,7 @@ void check_keys(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   if (files.none()) {
     if (inside) return;
     if (daemon.settings.text("tls.require") == "false")
-      return about.warn("tls.require is false: whoever is on the network reads and changes what is sent");
+      return about.warn("tls.require is false: anyone on the network can read and change messages");
     return about.bad("tls.certificate is not set, and without TLS the daemon refuses to listen at " +
                      listen->host);
   }

@@ -221,7 +221,7 @@ void report(const Session& session, const InitArguments& arguments, const HostsF
   if (arguments.makes_cluster())
     fmt::print(
         "{0} has the cluster's authority and secret now. Keep a copy of it: authority.key signs new hosts, "
-        "and whoever has it or the secret can pretend to be one.\n",
+        "and anyone who has it or the secret can pretend to be one.\n",
         arguments.out);
   fmt::print("{} of {}: copy {}/hosts/NAME{} to {} of each host{}.\n",
              arguments.renew ? "New certificates" : "The files", counted(made.size(), "host"), arguments.out,

@@ -397,7 +397,7 @@ std::vector<Command> key_commands() {
             .prints_json = true,
             .run = connected(key_status)},
            {.name = "rotate",
-            .help = "Give the running cluster a new secret, or go on with that; it says what to do next",
+            .help = "Give the running cluster a new secret, step by step; it says what to do next",
             .options =
                 {{"--keys", &a->keys,
                   "Directory that `kintsugi cluster init` made; default: the file that "

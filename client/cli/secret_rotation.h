@@ -1,5 +1,5 @@
 /// One secret of the cluster follows another while the cluster runs, step by step. Which step is next follows from the
-/// secret's file and from what the daemons say that they have, so that a rotation goes on wherever it was interrupted:
+/// secret's file and from what the daemons say that they have, so that a rotation continues where it was interrupted:
 ///
 /// ```
 /// file           what has to hold before the next step
@@ -68,7 +68,7 @@ Status check_file_is_current(const SecretIds& file, const std::string& path, con
 /// How many seconds it takes until nothing that the former secret signed is good any more, tokens apart.
 double seconds_until_expired(const std::vector<DaemonSecrets>& daemons);
 
-/// Whoever uses a secret that is to be dropped, or a token that it signed, from one address.
+/// Programs at one address that use a secret that is to be dropped, or a token that it signed.
 struct SecretUser {
   std::string who;
   uint32_t connections = 0;

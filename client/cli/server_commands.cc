@@ -101,7 +101,7 @@ Status set_draining(Session& session, BlockingClient& client, const std::string&
     fmt::print("Server {} takes new chunks again; what was moved away stays where it is.\n", server.name());
   } else {
     fmt::print(
-        "Server {} gets nothing new, and what is on it ({} chunks now) is moved away; reads go on "
+        "Server {} gets no new chunks, and its {} chunks are moved to other servers; they can be read "
         "meanwhile.\n"
         "Progress:  kintsugi server list          (CHUNKS falls to 0, then it says drained)\n"
         "Then:      kintsugi server remove {}\n",
@@ -144,7 +144,7 @@ std::vector<Command> server_commands() {
                          .prints_json = true,
                          .run = connected(list_servers)},
                         {.name = "drain",
-                         .help = "Move all chunks of a server elsewhere; it gets nothing new",
+                         .help = "Move all chunks of a server elsewhere; it gets no new chunks",
                          .options = which,
                          .prints_json = true,
                          .run = connected(server, drain_server)},

@@ -45,7 +45,7 @@ struct FollowedProcess {
 std::string to_text(const std::vector<FollowedProcess>& followed);
 Json to_json(const std::vector<FollowedProcess>& followed);
 
-/// Whoever interrupts a command does not want to wait longer for recordings to end.
+/// A command that is interrupted waits no longer than this for recordings to end.
 inline constexpr auto kGiveBackLimit = std::chrono::seconds(2);
 /// A request of ours passes through four processes; one that goes round is stopped.
 inline constexpr uint32_t kMostHops = 8;

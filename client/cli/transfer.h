@@ -1,5 +1,5 @@
 /// Moves files and whole trees between the local file system and the cluster: what a TransferPlan lists, many files at
-/// once, each complete or not there. What fails is complained about; the rest goes on.
+/// once, each complete or not there. What fails is complained about; the rest continues.
 #pragma once
 
 #include <string>

@@ -61,7 +61,7 @@ class Client : public PathOperations, public DirectoryRules, public ClusterOpera
   /// are those of the metaserver; what servers fail at is in the report.
   asio::awaitable<Result<DeepCheckReport>> deep_check(std::string path, DeepCheckOptions options = {});
 
-  /// The root of work that goes on beside these operations: recorded as theirs are.
+  /// The root of work that runs beside these operations: recorded as theirs are.
   Context context() const;
 
   /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that

@@ -57,7 +57,7 @@ struct Resources {
   ChunkReports reports;
 };
 
-/// A bulk stream may last this long; what it must not do is stand still (rpc::kStreamIdleLimit).
+/// A bulk stream may last this long, but must make progress (rpc::kStreamIdleLimit).
 inline constexpr Duration kStreamLimit = std::chrono::hours(4);
 /// An operation waits so long for memory that other transfers of this client hold.
 inline constexpr Duration kMemoryLimit = std::chrono::minutes(10);

@@ -1,4 +1,4 @@
-/// Positions in directories that are being listed. The metaserver goes on after a name, the kernel with a number: this
+/// Positions in directories that are being listed. The metaserver resumes after a name, the kernel with a number: this
 /// knows which name a number stands for.
 #pragma once
 
@@ -27,7 +27,7 @@ class CookieBudget {
 };
 
 /// One for each open directory. Cookies count entries from 1 on. The last kRecent are exact, whatever comes and goes;
-/// of those before, every kSparse-th is: a listing that goes on there is brought forward by counting. Where the budget
+/// of those before, every kSparse-th is: a listing that resumes there is brought forward by counting. Where the budget
 /// is exceeded, directories that nobody has listed for the longest remember less.
 class DirectoryCookies {
  public:
@@ -42,7 +42,7 @@ class DirectoryCookies {
   /// The cookie of the entry that follows the one with cookie `after` (0: the first one).
   uint64_t add(uint64_t after, std::string_view name);
 
-  /// Where to go on behind an entry: after `name`, once `skip` more entries were passed over.
+  /// Where to continue behind an entry: after `name`, once `skip` more entries were passed over.
   struct Position {
     std::string name;
     uint64_t skip = 0;

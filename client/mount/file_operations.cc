@@ -122,7 +122,7 @@ asio::awaitable<Result<uint32_t>> FileOperations::write(const Caller& caller, No
   }
   if (written.ok() && (request.flags & (O_SYNC | O_DSYNC)) != 0)
     written = co_await handle.sync(caller.context);
-  // After a direct write the kernel goes on to believe the mode.
+  // After a direct write the kernel continues to believe the mode.
   if (kills) co_await pages_.attributes_changed(node);
   if (!written.ok()) co_return written;
   co_return static_cast<uint32_t>(request.data.size());

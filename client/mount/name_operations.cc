@@ -162,7 +162,7 @@ asio::awaitable<Status> NameOperations::rename(const Caller& caller, NodeId pare
   KINTSUGI_CO_TRY(co_await tell_holds(caller));
   if (!flags.no_replace && files_.has_dirty())
     KINTSUGI_CO_TRY(co_await write_out_before_replacing(caller, parent, name, new_parent, new_name));
-  // Whoever has a directory open that is replaced goes on to see it, without a name.
+  // Whoever has a directory open that is replaced continues to see it, without a name.
   std::optional<proto::Attributes> replaced;
   if (!flags.no_replace && !flags.exchange && told_.directory(new_parent, new_name)) {
     proto::LookupRequest look;

@@ -116,7 +116,7 @@ void ToldInodes::forget(NodeId node, uint64_t lookups) {
   removed_directories_.erase(node);
   const auto special = specials_.find(node);
   if (special == specials_.end()) return;
-  // The kernel goes on to know it when an answer that it did not take is undone.
+  // The kernel continues to know it when an answer that it did not take is undone.
   special->second.lookups -= std::min(special->second.lookups, lookups);
   if (special->second.lookups == 0) specials_.erase(special);
 }

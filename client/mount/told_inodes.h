@@ -35,12 +35,12 @@ class ToldInodes {
   void name_is_moved(const std::pair<NodeId, std::string>& from, const std::pair<NodeId, std::string>& to,
                      bool exchange);
 
-  /// A directory was removed through this mount; those who still have it open, or are in it, go on to see it.
+  /// A directory was removed through this mount; those who still have it open, or are in it, continue to see it.
   void directory_is_removed(proto::Attributes directory);
   const proto::Attributes* removed_directory(NodeId node) const;
 
   /// How an inode that is neither a file nor a directory was when it was last told; how one was changed that is not
-  /// told otherwise. The metaserver does not know who has a pipe, a socket or a device open, and they go on to see it
+  /// told otherwise. The metaserver does not know who has a pipe, a socket or a device open, and they still see it
   /// without a name.
   void is_now(const proto::Attributes& inode);
   const proto::Attributes* special(NodeId node) const;

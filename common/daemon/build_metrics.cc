@@ -24,7 +24,7 @@ std::string compiler() {
 
 void add_build_metrics(metrics::Metrics& metrics) {
   metrics.info("kintsugi_build_info",
-               "What this program was built from; commit is unknown unless the build was told.", [] {
+               "What this program was built from; commit is unknown unless the build was given it.", [] {
                  return metrics::Labels{{"version", KINTSUGI_VERSION},
                                         {"commit", kCommit.empty() ? "unknown" : std::string(kCommit)},
                                         {"compiler", compiler()},

@@ -172,9 +172,8 @@ Status run_parsed(Settings& settings, const std::function<Result<std::string>()>
   KINTSUGI_ASSIGN(const runtime::TlsPolicy tls, runtime::tls_policy(settings.tls, settings.require_tls));
   if (!tls.credentials && !tls.require)
     log::warning(
-        "tls.require is false and tls.certificate is not set: whoever is on the network reads and changes "
-        "all "
-        "that leaves this host");
+        "tls.require is false and tls.certificate is not set: anyone on the network can read and change "
+        "messages that leave this host");
   runtime::ProductionRuntime production({}, tls);
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
@@ -224,7 +223,7 @@ Settings::Settings(std::string program, std::string description, std::optional<r
   add("tls.certificate", &tls.certificate, "certificate of this host, as PEM; read again when it changes");
   add("tls.key", &tls.key, "key of the certificate, as PEM, readable by its owner alone");
   add("tls.authority", &tls.authority,
-      "certificate of the cluster's authority, as PEM; several while one follows another");
+      "certificate of the cluster's authority, as PEM; two while one replaces the other");
   add("tls.require", &require_tls,
       "refuse to listen without TLS at an address that other hosts reach; false only on a network that you "
       "trust");

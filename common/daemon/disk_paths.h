@@ -35,7 +35,7 @@ struct MissingDisk {
 
 /// Finds the directories that are not there, and those that look as if their disk were not mounted (empty and of the
 /// file system around them, while all the others are mounted). Either would become a new, empty disk, on the wrong
-/// file system. The daemon may go on without them as long as another directory was used before: then they are disks
+/// file system. The daemon may continue without them as long as another directory was used before: then they are disks
 /// that failed. kNotFound, in one line that says what to do: none was, so that nobody can tell what should be there. A
 /// disk that does not answer is not missing.
 Result<std::vector<MissingDisk>> find_missing_disks(const std::vector<DiskPath>& disks);

@@ -20,7 +20,7 @@ struct Url {
 };
 
 /// Sends `body` and waits for the answer, whose status it returns. kUnavailable, and within `limit`, when there is
-/// none. A look-up of the host's name that takes longer goes on in the background, and `executor` must live until it
+/// none. A look-up of the host's name that takes longer continues in the background, and `executor` must live until it
 /// ends.
 asio::awaitable<Result<int>> post(asio::any_io_executor executor, Url to, std::string content_type,
                                   std::string body, Duration limit);

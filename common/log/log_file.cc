@@ -39,8 +39,9 @@ void LogFile::sink_it_(const spdlog::details::log_msg& line) {
       open();
     } catch (const spdlog::spdlog_ex& failure) {
       // The old file is still open, wherever it was moved to.
-      write(spdlog::level::warn, fmt::format("log file {} cannot be opened again, so this file goes on: {}",
-                                             path_, failure.what()));
+      write(spdlog::level::warn,
+            fmt::format("log file {} cannot be opened again, so the old one stays in use: {}", path_,
+                        failure.what()));
     }
   }
   if (const uint64_t dropped = counts_.dropped; dropped > dropped_told_) {

@@ -69,12 +69,12 @@ Advice advice_on_end(const Verdict& verdict, const std::string& who) {
 
 Advice advice_on_pauses(const Verdict& verdict, const std::string& who) {
   if (!verdict.region().empty())
-    return {fmt::format("{} of {} stand still together again and again", shown(verdict.region()), who),
+    return {fmt::format("{} of {} stop responding together, again and again", shown(verdict.region()), who),
             "Check what they have in common: the disk, its controller, the hypervisor"};
   if (!verdict.device().empty())
-    return {fmt::format("{} of {} stands still again and again", shown(verdict.device()), who),
+    return {fmt::format("{} of {} stops responding again and again", shown(verdict.device()), who),
             "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
-  return {who + " stands still again and again",
+  return {who + " stops responding again and again",
           "Check its machine: memory, the hypervisor, and whatever stops processes there"};
 }
 
@@ -127,7 +127,8 @@ Advice advice_on(const Verdict& verdict) {
       return {"the wall clock of " + who + " jumped, or is wrong",
               "Check the time service (NTP) of its machine"};
     case Verdict::RUNS_OUT: return advice_on_end(verdict, who);
-    default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
+    default:
+      return {who + " is stuck in one step", fmt::format("{}{} if it makes no progress", kReport, who)};
   }
 }
 

@@ -83,9 +83,10 @@ std::string what(const Verdict& verdict) {
                  ? "no room on its own disk: " + missing_room(verdict) + "; nothing new is stored"
                  : "no room: " + missing_room(verdict) + "; writes fail";
     case Verdict::PAUSES:
-      if (!region.empty()) return region + " stand still again and again";
-      return (verdict.device().empty() ? "stands still"
-                                       : fmt::format("disk ({}) stands still", printable(verdict.device()))) +
+      if (!region.empty()) return region + " stop responding again and again";
+      return (verdict.device().empty()
+                  ? "stops responding"
+                  : fmt::format("disk ({}) stops responding", printable(verdict.device()))) +
              " again and again";
     case Verdict::UNREACHED: return region + " do not reach it";
     case Verdict::LOSSES: return "some of the packets are lost";

@@ -20,7 +20,7 @@ std::string_view kind_name(Verdict::Kind kind);
 std::string printable(std::string_view text, size_t most = 512);
 /// Adds it to `processes_waiting`, once; 0 is none. Beyond kMostWaiting it is left out.
 void add_waiting(Verdict& verdict, uint64_t process);
-/// Somebody waits for it, and has nothing to go on with meanwhile.
+/// Somebody waits for it, and has nothing to continue with meanwhile.
 bool holds_up(const Verdict& verdict);
 /// The metaserver does not answer: without it nothing can be stored or found.
 bool is_metaserver_silent(const Verdict& verdict);

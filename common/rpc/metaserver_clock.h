@@ -6,7 +6,7 @@
 namespace kintsugi::rpc {
 
 /// Machines' clocks may differ by hours; what the metaserver signs still holds for as long as it means, for whoever
-/// checks or signs judges by this clock. Between two answers it goes on with the steady clock, so that a wall clock
+/// checks or signs judges by this clock. Between two answers it continues with the steady clock, so that a wall clock
 /// that jumps changes nothing.
 class MetaserverClock {
  public:

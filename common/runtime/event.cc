@@ -27,7 +27,7 @@ struct Event::State {
 
   void wake(Position position, bool notified) {
     if (position->timer != TimerId::kNone) clock.cancel(position->timer);
-    // Posted: whoever notifies goes on first, and may destroy the event, since the waiter is out of it by then.
+    // Posted: whoever notifies continues first, and may destroy the event, since the waiter is out of it by then.
     asio::post(executor, [coroutine = std::move(position->coroutine), notified]() mutable {
       coroutine.resume(notified);
     });

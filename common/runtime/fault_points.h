@@ -1,4 +1,4 @@
-/// Places in the code where an operator of a test can have something go wrong: a coroutine that never goes on, a slow
+/// Places in the code where an operator of a test can have something go wrong: a coroutine that never continues, a slow
 /// answer, a lost message, a loop that does not end. Built in by the CMake option KINTSUGI_FAULT_POINTS; without it no
 /// call of them is left.
 ///
@@ -51,8 +51,8 @@ enum class FaultPoint : uint8_t {
 };
 
 enum class FaultAction : uint8_t {
-  kHang,        ///< the coroutine does not go on until the fault is removed
-  kDelay,       ///< the coroutine goes on after `delay`
+  kHang,        ///< the coroutine does not continue until the fault is removed
+  kDelay,       ///< the coroutine continues after `delay`
   kError,       ///< the call fails with `code`
   kCorrupt,     ///< one byte of the message or block is another one
   kDrop,        ///< the message is lost
@@ -119,13 +119,13 @@ class FaultPoints {
     std::string_view name;
     std::string_view region = {};
   };
-  /// True: a fault loses the deed, and the caller goes on without it. It is carried out, posted, when the fault is
+  /// True: a fault loses the deed, and the caller continues without it. It is carried out, posted, when the fault is
   /// removed, or after its delay; REQUIRES: until then what `carry_out` refers to lives. False: the caller does it.
   bool loses(const Deed& deed, const std::function<void()>& carry_out, std::source_location where);
 
   /// The number by which it is removed. kLimitExceeded: there are too many.
   Result<uint64_t> set(Fault fault);
-  /// kNotFound. Whoever hangs in it goes on.
+  /// kNotFound. Whoever hangs in it continues.
   Status remove(uint64_t number);
   void clear();
 

@@ -52,7 +52,7 @@ class Span {
   /// The context for nested work: the same deadline, this span as the parent. A trace id is made if the parent had
   /// none.
   const Context& context() const { return context_; }
-  /// Says that the work goes on: `count` of the site's unit are done (bytes, slices, entries).
+  /// Says that the work continues: `count` of the site's unit are done (bytes, slices, entries).
   void progress(uint64_t count);
   /// Records the outcome and hands the status through. The first call that is not ok stays.
   Status finish(Status status) {

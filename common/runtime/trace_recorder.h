@@ -21,7 +21,7 @@
 namespace kintsugi {
 namespace runtime {
 
-/// What must happen before a task goes on. The numbers are those of proto::WaitKind.
+/// What must happen before a task continues. The numbers are those of proto::WaitKind.
 enum class WaitKind : uint8_t {
   kNone = 0,     ///< the task runs, or could run
   kCall = 1,     ///< the answer of an RPC: target = the callee, target_span = the call's span

@@ -101,7 +101,7 @@ class Garbage {
     /// Chunks of the unconfirmed orders; true: the server has named the chunk since it was ordered.
     std::map<ChunkId, bool> in_flight;
     TimePoint idle_until = TimePoint::min();
-    /// Where the next look goes on, so that chunks that must wait keep none behind them waiting; empty: at the front.
+    /// Where the next look continues, so that chunks that must wait keep none behind them waiting; empty: at the front.
     std::string next_key;
     bool found = false;  ///< something could be deleted since the scan last began at the front
   };

@@ -11,7 +11,7 @@
 ///   (IdAllocator). A chunk whose id was never reserved was written under later metadata.
 ///
 /// Either puts the metadata in doubt. The doubt is durable; while it lasts no chunk is deleted anywhere, everything
-/// else goes on. It ends when an operator puts newer metadata in place, or accepts that the newer metadata is gone.
+/// else continues. It ends when an operator puts newer metadata in place, or accepts that the newer metadata is gone.
 #pragma once
 
 #include <map>
@@ -72,7 +72,7 @@ class History {
 
   /// None: all is well.
   const std::optional<proto::MetadataDoubt>& doubt() const { return doubt_; }
-  /// An operator has decided to go on with this metadata. kNotFound: it is not in doubt.
+  /// An operator has decided to continue with this metadata. kNotFound: it is not in doubt.
   Status accept(Transaction& transaction);
 
   uint64_t epoch() const { return current_.id(); }

@@ -156,7 +156,7 @@ Status Uploads::check_extents(const Transaction& transaction, const Extents& ext
       return {Code::kNotFound, fmt::format("stripe {} is not one of this upload", id)};
     if (!lengths.contains(id)) {
       const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
-      // While a write goes on in steps others may remove its first part, with all that named the stripe.
+      // While a write is carried out in steps others may remove its first part, with all that named the stripe.
       if (!stripe) return {Code::kConflict, fmt::format("stripe {} was freed meanwhile", id)};
       lengths[id] = stripe->length();
     }

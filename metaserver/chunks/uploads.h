@@ -42,7 +42,7 @@ class Uploads {
   /// An id that nobody can guess: who knows an upload's id may commit or abort it. 49 bits, which take seven bytes in the
   /// record of a file.
   UploadId new_id(runtime::Random& random) const;
-  /// The caller goes on with an upload, or begins one under a new id, and is heard of for another `upload_idle`.
+  /// The caller continues with an upload, or begins one under a new id, and is heard of for another `upload_idle`.
   /// kNotFound when it has ended or was aborted, kLimitExceeded.
   Status use(UploadId upload);
   /// The allocation that a ticket proves, if it may still be used. kPermissionDenied, kNotFound.

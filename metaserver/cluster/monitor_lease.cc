@@ -9,7 +9,7 @@ namespace kintsugi::metaserver {
 Status MonitorLease::renew(Monitor monitor) {
   const std::optional<Monitor> living = find();
   if (living && living->id != monitor.id) {
-    // One that lost its place would otherwise take it back, and both would go on in turns.
+    // One that lost its place would otherwise take it back, and both would continue in turns.
     if (std::ranges::find(replaced_, monitor.id) != replaced_.end())
       return {Code::kConflict, fmt::format("the monitor at {} was started later", living->address)};
     replaced_.push_back(living->id);

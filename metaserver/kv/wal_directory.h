@@ -27,7 +27,7 @@ struct WalDamage {
 
 /// Looks at logs in the order in which they were written. A log's last record was synced before the next log was
 /// begun, so a log whose tail is broken must be the last one that holds anything. The exception is a log that was
-/// recovered after a crash and remained: there the next log goes on with the sequence number of the record that was
+/// recovered after a crash and remained: there the next log continues with the sequence number of the record that was
 /// cut off.
 std::optional<WalDamage> find_damage(std::span<const WalFile> logs);
 

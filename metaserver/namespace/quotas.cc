@@ -28,7 +28,7 @@ void add(Transaction& transaction, uint64_t id, Charge charge) {
   if (charge.bytes == 0 && charge.files == 0) return;
   for (int depth = 0; id != 0 && depth < kMaxNestedQuotas; ++depth) {
     auto quota = load(transaction, id);
-    if (!quota) return;  // a wrong count would be better than a metaserver that cannot go on
+    if (!quota) return;  // a wrong count would be better than a metaserver that cannot continue
     quota->set_bytes(changed_by(quota->bytes(), charge.bytes));
     quota->set_files(changed_by(quota->files(), charge.files));
     transaction.put_message(keys::quota(InodeId{id}), *quota);

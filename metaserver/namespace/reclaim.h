@@ -1,6 +1,6 @@
 /// Inodes that have lost their last name. Small ones go at once; directories with something in them and files of many
 /// extents become orphans, which a background task takes apart in batches of bounded size, and so do those that
-/// somebody has open, until nobody has. Orphans are durable, so a restart goes on where it was.
+/// somebody has open, until nobody has. Orphans are durable, so a restart continues where it was.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ Result<TreeWalk> TreeWalk::start(const Reader& reader, std::string_view root, st
   if (last.names.size() < depth || !std::equal(path.names.begin(), path.names.end(), last.names.begin())) {
     return Status{Code::kInvalidArgument, std::string(after) + " is not below " + std::string(root)};
   }
-  // Every directory on the way to `last` goes on after the name that led there; `last` itself is entered from
+  // Every directory on the way to `last` continues after the name that led there; `last` itself is entered from
   // its start.
   Entry at = entry;
   for (size_t i = depth;; ++i) {

@@ -9,7 +9,7 @@
 namespace kintsugi::metaserver {
 
 /// Events are numbered from `first` on, which is greater than all numbers of earlier lives of this metaserver. A reader
-/// that stood still for too long, or read from an earlier life, is told to start over.
+/// that fell too far behind, or read from an earlier life, gets the order to start over.
 class RepairLog {
  public:
   static constexpr size_t kMaxEvents = 65'536;    ///< some MiB of memory

@@ -1,4 +1,4 @@
-/// Which daemons the cluster has, as whoever has to reach all of them asks.
+/// Which daemons the cluster has, for commands that have to reach all of them.
 #pragma once
 
 #include "common/proto/token.pb.h"

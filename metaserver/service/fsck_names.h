@@ -26,7 +26,7 @@ class FsckNames {
       : snapshots_(snapshots), reader_(reader), response_(response) {}
 
   /// Checks what follows `after`, which an earlier page returned, in the snapshots of directories at or below one;
-  /// from the beginning if it is empty. Returns where the next page goes on; nothing when all is checked.
+  /// from the beginning if it is empty. Returns where the next page continues; nothing when all is checked.
   std::string check(InodeId root, std::string_view after);
 
  private:

@@ -55,7 +55,7 @@ class FsckPage {
   void note_hanging(const Stripe& stripe, const std::vector<uint32_t>& available);
   void list(const Stripe& stripe);
   void add(proto::FsckProblem problem, const std::string& path, StripeId id);
-  /// `from` is an offset in the file, from which the next page goes on; 0: behind the path.
+  /// `from` is an offset in the file, from which the next page continues; 0: behind the path.
   void end_at(const std::string& path, uint64_t from);
   void name_hanging_servers();
   bool full() const { return inodes_ >= kFsckInodesOfAPage || full_of_extents(); }

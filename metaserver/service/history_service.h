@@ -1,4 +1,4 @@
-/// The RPCs for metadata that is older than the chunks beside it: its state, the decision to go on with it, and the
+/// The RPCs for metadata that is older than the chunks beside it: its state, the decision to continue with it, and the
 /// chunks in quarantine.
 #pragma once
 

@@ -179,7 +179,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
     Written& written = *response.mutable_changes(i);
     written.Clear();
     const Status status = apply(transaction, request.changes(i), round, written);
-    // It has changed nothing, so that the others can go on.
+    // It has changed nothing, so that the others can continue.
     if (status.code() == Code::kStale || status.code() == Code::kLeaseLost) {
       written.set_code(static_cast<int>(status.code()));
     } else if (!status.ok()) {
@@ -219,7 +219,7 @@ Status NamesService::check(const proto::WriteNamesRequest& request) {
   // After a start of the metaserver nobody knows who has which lease before they have told.
   if (clients_.sessions.has_to_tell(request.session()))
     return {Code::kUnavailable, "the session is not known: it must report what it holds"};
-  // The client gave it up long ago, and has gone on without it: it may have removed what this would make.
+  // The client gave it up long ago, and has continued without it: it may have removed what this would make.
   if (was_overtaken(request)) return {Code::kConflict, "a later message came before"};
   if (request.number() != 0) clients_.sessions.find(request.session())->names_heard = request.number();
   return {};

@@ -250,7 +250,7 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
     if (store_.runtime.clock.now() > context.deadline) {
       co_return module.finish({Code::kDeadlineExceeded, "counting " + request.path() + " took too long"});
     }
-    // Others get their turn. The walk needs no snapshot: it goes on after the last name, whatever happened meanwhile.
+    // Others get their turn. The walk needs no snapshot: it continues after the last name, whatever happened meanwhile.
     co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
   module.output(0, double(inodes));

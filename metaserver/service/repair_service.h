@@ -1,4 +1,4 @@
-/// Where chunks move: what whoever repairs asks of the metaserver, and how a repair becomes true.
+/// RPCs of repairs: what repair managers ask of the metaserver, and how the result of a repair is committed.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -11,7 +11,7 @@
 namespace kintsugi::metaserver {
 
 /// A store that cannot write has to end, and with it everybody's reads. So what would add to it is refused while its
-/// disk is nearly full; deletions still go on, so that people can make room. Logs once when the room ends.
+/// disk is nearly full; deletions still continue, so that people can make room. Logs once when the room ends.
 class StoreRoom {
  public:
   static constexpr uint64_t kReserveBytes = 128ull << 20;

@@ -153,7 +153,7 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
       // Those that no extent names are nobody's.
       cluster_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
       note_change(transaction, request.change(), InodeId{request.inode()});
-      // The upload of a write that is refused at last goes on, so that its stripes are freed with it.
+      // The upload of a write that is refused at last continues, so that its stripes are freed with it.
       status = names_.quotas.account(transaction);
       if (!status.ok()) co_return co_await store_.finish_read(context, status);
       cluster_.uploads.ended(upload);

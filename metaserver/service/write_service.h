@@ -44,8 +44,9 @@ class WriteService {
                                           proto::WriteExtentsResponse& response);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
                proto::WriteExtentsResponse& response, WriteEffects& effects);
-  /// Attaches the stripes that a request brings along to its upload. A call that this one repeats goes on then, and has them: it has
-  /// more steps to do than fit into the time that this one's names took since it was found not to be over.
+  /// Attaches the stripes that a request brings along to its upload. A call that this one repeats continues then, and
+  /// has them: it has more steps to do than fit into the time that this one's names took since it was found not to be
+  /// over.
   asio::awaitable<Status> seal_brought(Context context, const proto::WriteExtentsRequest& request);
   /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its
   /// stripes are attached to the upload until the last, so that none is lost when the steps end before it.

@@ -51,7 +51,7 @@ void LeasedLocks::keep(const proto::KeepSessionRequest& request, bool unknown, b
     const bool others = leases_.owned_by_another(inode, session) || stale;
     Result<bool> has_it = false;
     if (!others) has_it = locks_.set(inode, held.lock(), held.whole_file());
-    // It must not go on telling what somebody else has got meanwhile.
+    // It must not continue telling what somebody else has got meanwhile.
     if (!request.ask_locks() && has_it && !*has_it) *response.add_lock() = held;
   }
   if (request.ask_locks()) {

@@ -12,7 +12,7 @@ namespace kintsugi::metaserver {
 
 /// The metaserver knows the locks of an inode under a lease as they were when the session got the lease. That means
 /// nothing until the session has told which are left: with the end of the lease, after a start of the metaserver, or
-/// when another process goes on with the session.
+/// when another process continues with the session.
 class LeasedLocks {
  public:
   /// References outlive it.

@@ -85,7 +85,7 @@ class Leases {
     kWhileItSpeaks,  ///< kTakeOver after its last word
     kTenSeconds,     ///< kTakeOver after it was asked, whether it speaks or not
   };
-  /// An inode, and the one session that may go on keeping things back of it; 0: none may.
+  /// An inode, and the one session that may continue keeping things back of it; 0: none may.
   struct Wanted {
     InodeId inode;
     uint64_t by = 0;

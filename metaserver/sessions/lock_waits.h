@@ -1,4 +1,4 @@
-/// Who waits for whose range lock: whoever would close a circle is told, as fcntl has it (EDEADLK).
+/// Who waits for whose range lock, to find deadlocks: a wait that would close a circle is refused (EDEADLK).
 #pragma once
 
 #include <map>

@@ -32,7 +32,7 @@ class Sessions {
   /// The parts of `runtime` must outlive it.
   explicit Sessions(const runtime::Runtime& runtime) : runtime_(runtime), clock_(runtime.clock) {}
 
-  /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
+  /// Loads the sessions that there were (keys::Kind::kChange): they may continue.
   void load(const Reader& reader);
 
   /// kInvalidArgument; kLimitExceeded: too many, and what it held it holds still; kConflict: it was overtaken by a

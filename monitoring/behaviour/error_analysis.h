@@ -12,7 +12,7 @@
 namespace kintsugi::behaviour {
 
 struct ErrorSettings {
-  /// Drawing goes on until the errors of odd and even rounds differ by less than this (Kolmogorov and Smirnov), or
+  /// Drawing continues until the errors of odd and even rounds differ by less than this (Kolmogorov and Smirnov), or
   /// that many rounds were made.
   double stable = 0.02;
   size_t rounds = 200;

@@ -11,7 +11,7 @@ namespace kintsugi::behaviour {
 namespace {
 
 /// Pairs are taken together in groups of about this many along the distance first, so that single large errors at the
-/// far end do not decide how steep the curve goes on.
+/// far end do not decide how steep the curve continues.
 constexpr size_t kGroup = 10;
 constexpr size_t kMostGroups = 20;
 

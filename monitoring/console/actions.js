@@ -8,11 +8,11 @@ const kForget = 10 * 60 * 1000; // milliseconds after it was typed or used last
 // One row for each action; the monitor has the same (monitoring/daemon/actions.cc).
 const kActions = {
   drain: { label: "Drain", offered: (server) => !server.draining,
-    will: (server) => `${server.name} gets nothing new, and what is on it (${counted(server.chunks, "chunk")}) is moved to other servers; reads and writes go on meanwhile.` },
+    will: (server) => `${server.name} gets no new chunks, and its ${counted(server.chunks, "chunk")} will be moved to other servers; reads and writes continue meanwhile.` },
   undrain: { label: "Take the drain back", offered: (server) => server.draining,
     will: (server) => `${server.name} takes new chunks again; what was moved away stays where it is.` },
   remove: { label: "Remove", offered: (server) => (server.draining || server.liveness === "dead") && server.chunks === 0,
-    will: (server) => `${server.name} is forgotten, and its daemon may be stopped then; the server joins again if its daemon is started anew.` },
+    will: (server) => `${server.name} is forgotten; stop its daemon afterwards, because the server joins again when its daemon is restarted.` },
 };
 
 let asked = null; // action, server, and the button that was pressed, as `data-focus` names it

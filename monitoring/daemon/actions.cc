@@ -77,7 +77,7 @@ struct Actions::Row {
 
 const Actions::Row Actions::kRows[] = {
     {"drain", Method::kDrainServer, &drain,
-     "gets nothing new, and what is on it is moved away; reads go on meanwhile."},
+     "gets no new chunks, and its chunks are moved to other servers; they can be read meanwhile."},
     {"undrain", Method::kDrainServer, &undrain,
      "takes new chunks again; what was moved away stays where it is."},
     {"remove", Method::kRemoveServer, &remove, "is forgotten; its daemon may be stopped now."},

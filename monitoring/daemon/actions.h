@@ -12,7 +12,7 @@
 
 namespace kintsugi::monitoring {
 
-/// Whoever asks shows a token of their own as "Authorization: Bearer TOKEN", at a loopback address, too. The monitor
+/// Each user shows a token of their own as "Authorization: Bearer TOKEN", at a loopback address, too. The monitor
 /// connects to the metaserver with that token and not with its secret: so the metaserver judges the token as if its
 /// holder had connected, and its audit log names it. The monitor's own audit log has the address of whoever asked.
 ///

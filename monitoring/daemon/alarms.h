@@ -28,8 +28,8 @@ class Alarms {
   void restore(proto::Verdict record);
 
   /// One round of the detectors. Returns the records to be kept: of alarms that were raised, became more certain, or
-  /// were cleared. `heard`: ids of the servers that report, and 0 when the metaserver answers. Who is heard is silent
-  /// no more, whatever was found in an earlier life.
+  /// were cleared. `heard`: ids of the servers that report, and 0 when the metaserver answers. A process that is heard
+  /// is silent no more, whatever was found in an earlier life.
   std::vector<proto::Verdict> round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall,
                                     const std::set<uint64_t>& heard = {});
 
@@ -57,7 +57,7 @@ class Alarms {
   Totals totals_;
 };
 
-/// Verdicts of which nobody could go on without come first, the silent metaserver before all, then the surer ones,
+/// Verdicts on what nobody can work without come first, the silent metaserver before all, then the surer ones,
 /// then those that hold up more.
 bool is_worse(const proto::Verdict& a, const proto::Verdict& b);
 

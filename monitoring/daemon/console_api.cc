@@ -193,7 +193,7 @@ std::string ConsoleApi::servers() const {
   return text({{"parts", parts(snapshot)}, {"servers", std::move(rows)}});
 }
 
-/// The metaserver and this monitor: without the first nothing goes on, and without the second nobody says so.
+/// The metaserver and this monitor: without the first nothing works, and without the second nobody says so.
 Document ConsoleApi::parts(const model::Snapshot& snapshot) const {
   const ClusterWatch& watch = monitor_.watch();
   const std::optional<Duration> answered = watch.answered_ago();

@@ -1,5 +1,5 @@
 /// Which resources of the recorded processes will run out, found every minute on a thread of its own: it reads what the
-/// sampler has written, and whoever asks gets the latest answer at once.
+/// sampler has written, and a caller gets the latest answer at once.
 #pragma once
 
 #include <functional>

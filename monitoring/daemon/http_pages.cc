@@ -48,7 +48,7 @@ class MonitorCollectable final : public prometheus::Collectable {
  private:
   prometheus::MetricFamily alarms() const {
     prometheus::MetricFamily family{"kintsugi_alarm",
-                                    "Alarms that stand: for how many seconds somebody is held up.",
+                                    "Active alarms: for how many seconds each has held up an operation.",
                                     prometheus::MetricType::Gauge,
                                     {}};
     for (const proto::Verdict& verdict : monitor_.alarms().standing()) {
@@ -95,7 +95,7 @@ void add_metrics(metrics::Metrics& metrics, const Monitor& monitor) {
           [](const Monitor& m) { return m.records_given_up(); });
   metrics.gauge("kintsugi_monitor_processes", "Processes that report.", {},
                 [&monitor] { return static_cast<double>(monitor.intake().processes().size()); });
-  metrics.gauge("kintsugi_monitor_alarms", "Alarms that stand.", {},
+  metrics.gauge("kintsugi_monitor_alarms", "Active alarms.", {},
                 [&monitor] { return static_cast<double>(monitor.alarms().standing().size()); });
   metrics.gauge("kintsugi_monitor_round_seconds", "Time that the detectors took last.", {},
                 [&monitor] { return to_seconds(monitor.last_round()); });

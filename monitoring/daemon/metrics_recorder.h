@@ -27,7 +27,7 @@ inline std::string metrics_directory(const std::string& data_dir) {
   return data_dir + "/metrics";
 }
 
-/// Nothing of it is needed by anybody else: when it cannot go on, a line in the log says so.
+/// Nothing of it is needed by anybody else: when it cannot continue, a line in the log says so.
 class MetricsRecorder {
  public:
   static constexpr Duration kLookForProcesses = std::chrono::seconds(1);

@@ -49,8 +49,8 @@ class Monitor {
  public:
   static constexpr Duration kRound = std::chrono::seconds(1);
   static constexpr Duration kAfterAlarm = std::chrono::seconds(5);
-  /// A round that comes so late means that this process stood still itself: whatever was not heard meanwhile says
-  /// nothing.
+  /// A round that comes so late means that this process itself was stopped or blocked: that it received nothing
+  /// meanwhile says nothing about others.
   static constexpr Duration kStoodStill = std::chrono::seconds(3);
   /// After a standstill, nothing is judged until every process has had this time to report again.
   static constexpr Duration kListenAgain = std::chrono::seconds(5);

@@ -51,7 +51,7 @@ void MountTrends::look(const model::Snapshot& snapshot) {
     Series series;
     if (const auto known = mounts_.find(view->process()); known != mounts_.end())
       series = std::move(known->second);
-    // Of one that is silent the samples go on: what it does is not known, and nothing is shown soon.
+    // Of one that is silent the samples continue: what it does is not known, and nothing is shown soon.
     Sample now = sample_of(*view);
     now.at = snapshot.taken;
     series.samples.push_back(now);

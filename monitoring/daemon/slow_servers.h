@@ -1,4 +1,4 @@
-/// What the metaserver is told of verdicts: the servers that others had better avoid.
+/// What the metaserver learns of verdicts: the servers that others should avoid.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,11 @@
 
 namespace kintsugi::monitoring {
 
-/// The chunkserver that a verdict is about, when others had better avoid it: a disk of it is slow, hangs or stands still
-/// again and again; it does so itself; most of those who call it find it slow (SLOW, with `servers_waiting`); or it answers
-/// errors, loses packets, or cannot be reached. Its factor is 0 when it does not work at all. None: the verdict is about
-/// something else. That holds for a single slow link, too: which of its two ends is to be avoided nobody knows.
+/// The chunkserver that a verdict is about, when others should avoid it: a disk of it is slow, hangs or stops
+/// responding again and again; the server itself does so; most of its callers find it slow (SLOW, with
+/// `servers_waiting`); or it answers errors, loses packets, or cannot be reached. Its factor is 0 when it does not work
+/// at all. None: the verdict is about something else. That holds for a single slow link, too: which of its two ends is
+/// to be avoided nobody knows.
 std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
                                              std::span<const model::ServerLife> servers);
 

@@ -20,8 +20,8 @@ struct ErrorSettings {
   size_t peers = 2;  ///< peers that must have given `peer_answers` answers of the kind,
   uint64_t peer_answers = 5;
   double of_peers = 0.1;  ///< half of the peers have no more than this part of its share of errors
-  /// Good answers of the kind that end an alarm: within `over`, or since the last error. Whoever errs every other time
-  /// gives so many in a row once in 32 times.
+  /// Good answers of the kind that end an alarm: within `over`, or since the last error. A server that errs every other
+  /// time gives so many in a row once in 32 times.
   uint64_t good = 5;
   /// When nobody has asked for the kind for so long, since others avoid it, the alarm ends and they try again.
   Duration unasked = std::chrono::seconds(45);

@@ -1,5 +1,5 @@
-/// Servers, or links between two machines, that lose some packets of a hundred: everything goes on, but each lost packet
-/// costs a wait that is longer than many a request. The kernel of whoever sends counts what it had to send again. It does
+/// Servers, or links between two machines, that lose some packets of a hundred: everything works, but each lost packet
+/// costs a wait that is longer than many a request. The kernel of the sender counts what it had to send again. It does
 /// so, too, when the receiver has no processor to take anything: beside such a lack only far more than that is a loss.
 /// Not thread-safe.
 #pragma once

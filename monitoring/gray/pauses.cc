@@ -51,7 +51,7 @@ std::vector<proto::Verdict> PauseWatch::excused(TimePoint now) const {
   for (const auto& [id, one] : known_) {
     if (!one.excused) continue;
     found.push_back(gray::pauses(one.last.who, now - one.since, proto::Verdict::UNSURE));
-    found.back().add_why(fmt::format("by its own clock it stood still for {:.0f} % of the last {:.0f} s",
+    found.back().add_why(fmt::format("by its own clock it did nothing for {:.0f} % of the last {:.0f} s",
                                      100 * one.late, to_seconds(settings_.over)));
   }
   return found;
@@ -73,7 +73,7 @@ std::vector<proto::Verdict> PauseWatch::alarms(TimePoint now) const {
     proto::Verdict verdict = gray::pauses(one.last.who, now - one.since,
                                           is_machine ? proto::Verdict::LIKELY : proto::Verdict::CERTAIN);
     verdict.set_factor(1 / std::clamp(1 - one.share, 0.05, 1.0));
-    verdict.add_why(fmt::format("by its own clock it stood still for {:.0f} % of the last {:.0f} s",
+    verdict.add_why(fmt::format("by its own clock it did nothing for {:.0f} % of the last {:.0f} s",
                                 100 * one.share, to_seconds(settings_.over)));
     if (is_machine)
       verdict.add_why(

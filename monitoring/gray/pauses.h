@@ -1,4 +1,4 @@
-/// Processes that stand still again and again, each time for less than it takes to call them silent (fail-slow hardware,
+/// Processes that stop responding again and again, each time too briefly to be called silent (fail-slow hardware,
 /// a hypervisor that takes the processor away, a machine without memory). Each process measures it itself: a thread of it
 /// that wakes up five times a second does so late. Not thread-safe.
 #pragma once
@@ -26,7 +26,7 @@ struct Pausing {
   uint64_t stood_still_ns = 0;  ///< total
   /// Share of the last `over` in which it waited for a processor: so much explains why it is late.
   double delayed = 0;
-  /// Most of its machine lacks a processor: what the others there stand still for on average explains as much of it.
+  /// Most of its machine lacks a processor: the average pause of the others there explains as much of it.
   bool machine_lacks_processor = false;
   TimePoint at{};  ///< time of the report
 };
@@ -47,7 +47,7 @@ class PauseWatch {
     Pausing last;
     RecentGrowth growth;
     Duration of{};     ///< the time over which its pauses are known
-    double late = 0;   ///< the share of that time for which it stood still
+    double late = 0;   ///< the share of that time for which it did nothing
     double share = 0;  ///< the same, without what a lack of processor explains
     bool pauses = false, excused = false;
     TimePoint since{};

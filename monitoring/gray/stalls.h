@@ -1,4 +1,4 @@
-/// Disks that stand still for half a second or longer again and again, while their average stays like that of the
+/// Disks that stop responding for half a second or longer, again and again, while their average stays like that of the
 /// others: each server counts such requests itself. Stalls of several servers of one machine at the same time are
 /// those of a disk that they share, or of what it hangs on, if there are more of them than would coincide by chance: no
 /// server is accused of them, but the machine, if disks of other machines do not stall. Not thread-safe.

@@ -88,7 +88,7 @@ void tell_starved(const model::Snapshot& snapshot, const ProcessorShares& shares
     if (!share.known || share.delayed < kStarved || ran_s >= kRunsOnS) continue;
     verdict.set_kind(Verdict::RESOURCE);
     verdict.add_why(
-        fmt::format("it could run, and had no processor, {:.0f} % of the time that it stands still",
+        fmt::format("it was ready to run and had no processor for {:.0f} % of the time without progress",
                     100 * std::min(1.0, share.delayed)));
   }
 }

@@ -1,12 +1,12 @@
 /// The search for culprits: from one snapshot of all processes to verdicts that name a process, a region of code and a
 /// line.
 ///
-/// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. Who stands still,
-/// waits for nobody, and is waited for is the culprit (Laguna et al. 2015, definition 2, with explicit edges instead
-/// of guessed ones). docs/decisions/025-waits-before-progress.md says why.
+/// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. A task that makes
+/// no progress, waits for nobody, and is waited for is the culprit (Laguna et al. 2015, definition 2, with explicit
+/// edges instead of guessed ones). docs/decisions/025-waits-before-progress.md says why.
 ///
 /// The steps, each a room below this one: what the snapshots say together (evidence/), who waits for whom and for whom
-/// in the end (waits/), who of equal siblings is behind (counts/), and what goes on, but slower than it did
+/// in the end (waits/), who of equal siblings is behind (counts/), and what makes progress, but slower than it did
 /// (slowness/).
 #pragma once
 
@@ -45,7 +45,7 @@ class Engine {
 
  private:
   std::vector<proto::Verdict> from_waits(const OpenTasks& tasks);
-  /// `standing`: processes that stand still beside those that verdicts name.
+  /// `standing`: processes that make no progress, besides those that verdicts name.
   void add_slow(const model::Snapshot& snapshot, const std::set<uint64_t>& standing,
                 std::vector<proto::Verdict>& verdicts);
 
@@ -55,7 +55,7 @@ class Engine {
   Lasting lasting_;
   Slowdowns slowdowns_;
   WaitGraph::Wanted wanted_;
-  /// Key: process id. When a verdict last said that the process stands still.
+  /// Key: process id. When a verdict last said that the process makes no progress.
   std::map<uint64_t, TimePoint> stood_still_;
 };
 

@@ -157,7 +157,7 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   }
   if (is_request(wait)) targets_.count_submitted(target);
   touched_.store(slot, std::memory_order_relaxed);
-  // Until it suspends, whoever begins to wait goes on in the region that it stands in.
+  // Until it suspends, whoever begins to wait continues in the region that it stands in.
   const uint32_t runs = wait == WaitKind::kNone ? slot : standing.below;
   TurnPlace::here().enter(records_[runs].site, now_ns);
 }
@@ -190,7 +190,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
   waits_.count(record.state, record.target, duration_ns);
   if (is_request(record.wait)) targets_.count_completed(record.target, duration_ns);
   if (outcome != Code::kOk) return remember(record, now_ns, outcome);
-  // A task that gets what it asked for goes on, also when it goes round in a loop of few states.
+  // A task that gets what it asked for makes progress, also when it goes round in a loop of few states.
   if (is_answered(record.wait)) put(tasks_[record.task].changed_ns, now_ns);
 }
 

@@ -1,5 +1,5 @@
 /// The work that is open in a process: tasks, the regions of code that they are in, and what they wait for. The thread
-/// of the event loop writes it as it goes; any other thread may read it at any time, also while the loop stands still.
+/// of the event loop writes it as it goes; any other thread may read it at any time, also while the loop is blocked.
 ///
 /// What is kept lies in tables (monitoring/sight/tables/), each with an owner that says what its entries mean. They
 /// know nothing of each other: which entries a step changes is decided here. All are of fixed size, and their memory

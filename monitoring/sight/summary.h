@@ -1,4 +1,4 @@
-/// What a heartbeat says of a process: counts, and the one line of what stands still longest.
+/// What a heartbeat says of a process: counts, and the line of the task that has been without progress longest.
 #pragma once
 
 #include "common/proto/sight.pb.h"

@@ -40,7 +40,7 @@ void EventRing::push(const Event& event) {
   for (size_t i = 0; i < kWords; ++i)
     slot.words[i].store(reinterpret_cast<const Word*>(&event)[i], std::memory_order_relaxed);
   slot.sequence.store(2 * (number + 1), std::memory_order_release);
-  // The ring is as large as a core's cache: the next slot's lines are fetched while the work goes on, not when they
+  // The ring is as large as a core's cache: the next slot's lines are fetched while the work continues, not when they
   // are written.
   for (size_t byte = 0; byte < sizeof(Slot); byte += 64)
     __builtin_prefetch(reinterpret_cast<const char*>(&slots_[next_]) + byte, 1);

@@ -39,8 +39,8 @@ std::vector<proto::Verdict> ComplaintWatch::alarms(TimePoint now) const {
     verdict.set_since_ns(static_cast<uint64_t>(std::max<int64_t>(0, (now - of.first).count())));
     verdict.set_factor(static_cast<double>(of.count));
     verdict.add_why(fmt::format(
-        "whoever got them has counted {} lately; the network, or the memory or disk of this machine, "
-        "changes what passes it",
+        "their receivers counted {} lately; the network, or the memory or disk of this machine, damages "
+        "or loses data",
         of.count));
     found.push_back(std::move(verdict));
   }

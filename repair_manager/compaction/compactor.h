@@ -81,7 +81,7 @@ class Compactor {
   /// Looks at the part of the file from `begin` to `end`, and writes anew what lies badly in it. Returns where to go
   /// on.
   asio::awaitable<Result<uint64_t>> improve(InodeId inode, uint64_t begin, uint64_t end);
-  /// Waits while there are repairs. False: the file is not to be gone on with.
+  /// Waits while there are repairs. False: the compaction of the file has to end.
   asio::awaitable<bool> let_repairs_go_first(InodeId inode);
   /// After a window that took so long, of which so many bytes were written anew. False: it stops.
   asio::awaitable<bool> rest(Duration took, uint64_t bytes);

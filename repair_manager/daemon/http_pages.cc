@@ -18,20 +18,18 @@ std::string describe(RepairDaemon& daemon) {
 }
 
 void add_compaction_metrics(metrics::Metrics& metrics, RepairDaemon& daemon) {
-  metrics.gauge("kintsugi_compactions_waiting",
-                "Files that wait to be written anew, because their bytes lie badly", {},
+  metrics.gauge("kintsugi_compactions_waiting", "Files that wait for their compaction", {},
                 [&daemon] { return static_cast<double>(daemon.compactor().counts().waiting); });
   const auto counter = [&](const std::string& name, const std::string& help,
                            uint64_t CompactionCounts::* count) {
     metrics.counter("kintsugi_" + name, help, {},
                     [&daemon, count] { return static_cast<double>(daemon.compactor().counts().*count); });
   };
-  counter("compactions_done_total", "Files that compaction has gone through", &CompactionCounts::files);
+  counter("compactions_done_total", "Files whose compaction is finished", &CompactionCounts::files);
   counter("compactions_failed_total", "Files that compaction gave up", &CompactionCounts::failed);
-  counter("compacted_bytes_total", "Bytes that were written anew where they lie better",
-          &CompactionCounts::bytes);
-  counter("compaction_windows_lost_total",
-          "Parts of files that somebody changed while they were written anew", &CompactionCounts::lost);
+  counter("compacted_bytes_total", "Bytes that compaction has rewritten", &CompactionCounts::bytes);
+  counter("compaction_windows_lost_total", "Parts of files that a user changed while compaction rewrote them",
+          &CompactionCounts::lost);
 }
 
 }  // namespace

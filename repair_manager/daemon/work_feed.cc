@@ -225,7 +225,7 @@ asio::awaitable<Status> WorkFeed::list(proto::MissingPage page, Duration dead_fo
     more = response.more();
     page.set_after_stripe(response.next_after().stripe_id());
     page.set_after_index(response.next_after().index());
-    // The lease goes on during a long list.
+    // The lease is kept during a long list.
     if (more && runtime_.clock.now() >= next_join_) KINTSUGI_CO_TRY(co_await join());
   }
   co_return Status{};

@@ -46,7 +46,7 @@ class RequestedRepairs {
   /// chunk; kInvalidArgument: not one to kMaxWanted different chunks.
   asio::awaitable<Result<proto::RepairRecord>> run(Context context, WantedRepair wanted);
 
-  /// Tells all who wait at once. Attempts that run go on; join() waits for them.
+  /// Tells all who wait at once. Attempts that run continue; join() waits for them.
   void request_stop();
   asio::awaitable<void> join();
 

@@ -6,7 +6,7 @@
 namespace kintsugi::what_if {
 namespace {
 
-/// What simulating costs and how far it is off. All of it is measured: docs/what_if.md.
+/// What simulating costs and how far it is off. All of it is measured: docs/evidence/what_if.md.
 struct Fit {
   /// So many repairs are simulated in about a second.
   double affordable;

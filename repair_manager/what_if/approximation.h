@@ -1,6 +1,7 @@
 /// How much of a loss has to be simulated for an answer within a budget of error, and what the closed form says of it.
 ///
-/// The constants are fitted to exact simulations; docs/what_if.md has the figures and the command that makes them.
+/// The constants are fitted to exact simulations; docs/evidence/what_if.md has the figures and the command that makes
+/// them.
 #pragma once
 
 #include <cstddef>

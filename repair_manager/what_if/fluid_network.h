@@ -2,7 +2,7 @@
 ///
 /// A flow has one rate and takes a part of it on every link that it uses: a chain of servers that pass a sum on is one
 /// flow over all their links, as fast as its slowest hop lets it be. Rates are those of progressive filling: all rise
-/// equally until a link is full, its flows keep what they have, the others go on. They change at once when a flow
+/// equally until a link is full, its flows keep what they have, the others continue. They change at once when a flow
 /// begins or ends. There are neither packets nor losses nor slow starts: this answers where bytes go and when, on more
 /// servers than can be run.
 ///

@@ -11,9 +11,9 @@
 ///
 /// **Exact or approximate.** With a budget, one simulated repair stands for several of the waiting ones that follow one
 /// another (sampling), or, where links are alike and chunks are many, times come from the closed form of
-/// placement_bound.h and a factor that was fitted (docs/what_if.md has the measured errors of both). Exact means: every
-/// lost chunk is repaired in the simulation, as the repair manager would. That is still a model: real repairs took within
-/// kModelError of it.
+/// placement_bound.h and a factor that was fitted (docs/evidence/what_if.md has the measured errors of both). Exact
+/// means: every lost chunk is repaired in the simulation, as the repair manager would. That is still a model: real
+/// repairs took within kModelError of it.
 #pragma once
 
 #include <cstdint>

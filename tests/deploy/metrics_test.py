@@ -34,7 +34,7 @@ MONITORING = ROOT / "deploy/monitoring"
 PATIENCE_SECONDS = 120
 SERVERS = 3
 # What these show is not there now: no alert, alarm or error, and no program that runs.
-QUIET_PANELS = {"Alerts", "Alarms of the monitor", "Alarms on clients", "Silent for", "Event loop stands still for",
+QUIET_PANELS = {"Alerts", "Alarms of the monitor", "Alarms on clients", "Silent for", "Event loop blocked for",
                 "Open operations and waits", "Requests that failed", "Turns above 20 ms"}
 # Made by Prometheus itself.
 MADE_BY_PROMETHEUS = {"up": {}, "ALERTS": {"alertname": "KintsugiDiskFailed", "alertstate": "firing", "severity": "warning"}}

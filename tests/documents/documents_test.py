@@ -125,6 +125,10 @@ def check_blocks():
                     yield f"{name}:{number}: a block that is indented is run by no test: say why, <!-- not run: ... -->"
             if "<!-- not run" in line and not NOT_RUN.search(line):
                 yield f"{name}:{number}: a reason is missing: <!-- not run: REASON -->"
+            if "<!-- not run" in line:
+                for test in re.findall(r"\btests/[\w/.-]+\.(?:cc|py|sh)\b", line):
+                    if not (ROOT / test).exists():
+                        yield f"{name}:{number}: {test}, which is said to run it, is not there"
             before = line
 
 

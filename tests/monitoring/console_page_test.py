@@ -305,7 +305,7 @@ class Actions(unittest.TestCase):
         shown, posts = self.asked('press("drain"); type(" kintsugi-token "); await submit();', answer_of_post=(200, "Server server-10 gets nothing new."))
         self.assertEqual(posts, [("/api/v1/actions/drain?server=110", "Bearer kintsugi-token", None)])
         self.assertIn("Drain: server-10", shown.text("action"))
-        self.assertIn("server-10 gets nothing new, and what is on it (7 chunks) is moved to other servers; reads and writes go on meanwhile.", shown.text("action-what"))
+        self.assertIn("server-10 gets no new chunks, and its 7 chunks will be moved to other servers; reads and writes continue meanwhile.", shown.text("action-what"))
         self.assertEqual(shown.text("action-outcome"), "✓ Done. Server server-10 gets nothing new.")
         self.assertEqual(shown.body["data-focused"], "action-close", "the next key closes it")
 

@@ -103,7 +103,7 @@ TEST_F(ConsoleActions, AreDoneInTheNameOfTheTokenThatWasShownAndOfNoOther) {
               StartsWith("409 server chunkserver-3 is in use: drain it first"));
   EXPECT_EQ(draining(), 0u);
 
-  EXPECT_THAT(ask(drain, {bearer(boss), here}), StartsWith("200 Server chunkserver-3 gets nothing new"));
+  EXPECT_THAT(ask(drain, {bearer(boss), here}), StartsWith("200 Server chunkserver-3 gets no new chunks"));
   EXPECT_EQ(draining(), 1u);
   const auto is_audited = [&](const std::string& daemon, const std::string& line) {
     return eventually([&] { return audit_log(daemon).find(line) != std::string::npos; }, seconds(5));

@@ -142,6 +142,10 @@ const std::map<std::string, std::string> kBefore{
     {"docs/operations.md",
      "kintsugi mkdir /home /home/ann /home/ann/thesis /projects /projects/web\n"
      "kintsugi put README.md /projects/web/report.txt\n"},
+    // The monitor writes its first rows a second or two after its start.
+    {"docs/metrics.md",
+     "for i in {1..60}; do kintsugi-monitor metrics --export --server chunkserver-1 --name rss "
+     "demo/data/monitor && break; sleep 0.5; done >/dev/null 2>&1\n"},
     {"docs/runbooks/full_cluster.md", "kintsugi mkdir /what /what/is /what/is/old\n"},
     {"docs/repair.md", "head -c 20M /dev/urandom >/tmp/video; kintsugi put /tmp/video /video\n"},
 };

@@ -45,8 +45,8 @@ class Agent {
  public:
   static Agent& of_process();
 
-  /// Has a recording begin; status() tells how that goes. If there is one of the same owner, that goes on. kConflict: that has
-  /// ended. kAlreadyExists: there is another one. kInvalidArgument.
+  /// Has a recording begin; status() tells how that goes. If there is one of the same owner, it stays. kConflict: that
+  /// has ended. kAlreadyExists: there is another one. kInvalidArgument.
   Status attach(AttachOptions options);
   /// Has the recording end. `owner`: only if it is this one's; 0: whosever it is. kNotFound: there is none.
   Status detach(uint64_t owner = 0);
@@ -67,7 +67,7 @@ class Agent {
   std::condition_variable changed_;
   AgentStatus status_;
   std::chrono::steady_clock::time_point deadline_;
-  bool wanted_ = false;  ///< the recording is to go on
+  bool wanted_ = false;  ///< the recording is to continue
   std::thread thread_;
 };
 

@@ -67,7 +67,7 @@ void change_code(Recording& recording, uint32_t function) {
   recording.grown_at.store(ticks());
 }
 
-/// The function was met for the first time: what it reaches is patched before it goes on.
+/// The function was met for the first time: what it reaches is patched before it continues.
 [[gnu::noinline, clang::preserve_most]] void grow(Recording& recording, uint32_t function) {
   if (recording.met[function - 1].exchange(1) != 0) return;
   recording.met_count.add(1);
@@ -128,7 +128,7 @@ ThreadState* claim() {
 }
 
 uint32_t take_block(Recording& recording, ThreadState& me) {
-  // In a recording that goes on for ever, busy threads leave room to those that come later.
+  // In a recording that continues for ever, busy threads leave room to those that come later.
   const uint32_t most =
       recording.circular && me.blocks >= 2 ? recording.block_count / 4 * 3 : recording.block_count;
   if (value_of(recording.header->blocks_taken) < most) {

@@ -176,7 +176,7 @@ Status Session::close(End end) {
   (void)patched_.release();
   (void)met_.release();
   new TraceMemory(std::move(memory_));
-  return {Code::kInternal, "a thread that is traced does not go on"};
+  return {Code::kInternal, "a thread that is traced makes no progress"};
 }
 
 void Session::look_after() {

@@ -25,7 +25,7 @@ struct SessionOptions {
   Status check() const;  ///< kInvalidArgument
 };
 
-/// One at a time. Belongs to the thread of the agent; the traced threads go on meanwhile.
+/// One at a time. Belongs to the thread of the agent; the traced threads continue meanwhile.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const Image& image, const SessionOptions& options);

@@ -97,7 +97,8 @@ Status TraceService::attach(const proto::TraceRequest& request) const {
 }
 
 asio::awaitable<Status> TraceService::follow(const proto::TraceRequest& request) {
-  if (request.owner() == 0) co_return Status{Code::kInvalidArgument, "a call of nobody's is not followed"};
+  if (request.owner() == 0)
+    co_return Status{Code::kInvalidArgument, "a call without an owner cannot be followed"};
   AttachOptions options = options_of(request);
   options.session.start = kEverything;
   Agent& agent = Agent::of_process();

@@ -37,7 +37,7 @@ Groups groups_by_flow(const flow::Flows& flows, bool replicate = false);
 /// Each process is a group.
 Groups groups_by_process(const flow::Trace& trace);
 
-/// What each group did on each path. O(events), with a hash of each. Threads whose process has an end_ns go on until
+/// What each group did on each path. O(events), with a hash of each. Threads whose process has an end_ns continue until
 /// then in the function that is open.
 std::vector<PathTotals> totals_of(const flow::Trace& trace, const Groups& groups, CallPaths& paths);
 

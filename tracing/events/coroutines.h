@@ -1,11 +1,13 @@
-/// Follows the coroutines of one process, so that what a request does is one thread of control whatever thread it runs on.
+/// Follows the coroutines of one process, so that what a request does is one thread of control whatever thread it runs
+/// on.
 ///
-/// Coroutines that wait for one another form a chain: the innermost one runs or waits for something else. A chain is a lane of its own,
-/// in which an inner coroutine stands as a function that the outer one called. While the innermost waits the lane is in "(waits)".
-/// A thread that runs a coroutine is in "(elsewhere)" meanwhile, which belongs to no flow.
+/// Coroutines that wait for one another form a chain: the innermost one runs or waits for something else. A chain is a
+/// lane of its own, in which an inner coroutine stands as a function that the outer one called. While the innermost
+/// waits the lane is in "(waits)". A thread that runs a coroutine is in "(elsewhere)" meanwhile, which belongs to no
+/// flow.
 ///
-/// That an inner coroutine begins is seen by what a thread does: one coroutine suspends and another one goes on in its place, without a
-/// return to the event loop.
+/// That an inner coroutine begins is seen by what a thread does: one coroutine suspends and another one continues in
+/// its place, without a return to the event loop.
 #pragma once
 
 #include <memory>
@@ -38,8 +40,8 @@ class Coroutines {
   };
   using Shared = std::shared_ptr<Coroutine>;
 
-  /// A thread goes on with the coroutine whose frame lies at `frame`. `left`: the one that suspended just before in its place, or
-  /// null. `from`: the lane that the thread was in.
+  /// A thread continues with the coroutine whose frame lies at `frame`. `left`: the one that suspended just before in
+  /// its place, or null. `from`: the lane that the thread was in.
   Shared resume(uint64_t frame, flow::FunctionId function, const Shared& left, uint32_t from, int64_t at_ns);
   /// Its thread left it, and went back to the event loop: it waits since `since_ns`.
   void wait(const Shared& coroutine, int64_t since_ns);

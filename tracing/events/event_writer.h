@@ -10,7 +10,7 @@ namespace kintsugi::tracing {
 
 /// Attributes of the directives that are made here.
 enum class Join : uint32_t {
-  kCoroutine,  ///< what one coroutine does belongs to the flow in which it began, wherever it goes on
+  kCoroutine,  ///< what one coroutine does belongs to the flow in which it began, wherever it continues
   kSpawned,    ///< a new chain of coroutines, and what began it
   kPosted,     ///< what an event loop was given to do, and does
   kCall,       ///< frames of one call on a connection

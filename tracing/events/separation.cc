@@ -38,7 +38,7 @@ flow::Flows flows_by_call(const flow::Trace& trace) {
   };
   std::vector<flow::EventId> starts;
   for (const flow::Unit& unit : matching.units)
-    // Frames that follow the first one of a call are called otherwise, and go on with it.
+    // Frames that follow the first one of a call are called otherwise, and continue with it.
     if (is_of_command(unit.send) && unit.recv != flow::kNone &&
         rpc::method_named(trace.name_of(trace.event(unit.recv).function)))
       starts.push_back(unit.recv);

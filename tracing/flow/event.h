@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
   kRecv,       ///< the same bytes are taken out of it
   kStart,      ///< a flow starts here, whatever the thread did before
   kBegin,      ///< directive: `value` of `attribute` is valid from here, in this process
-  kUse,        ///< directive: goes on with the flow of `value`, which stays valid
+  kUse,        ///< directive: continues with the flow of `value`, which stays valid
   kEnd,        ///< directive: the same, and `value` may mean something else from now on
   kPreempted,  ///< the kernel takes the processor away from the thread
   kResumed,    ///< it has it again

@@ -21,7 +21,7 @@ class Construction {
       uint32_t& by = continued_by_[continued_[i].head];
       if (by == kNone || continued_[i].begin != kNone) by = i;
     }
-    // Units stand in the order of the stream: the last piece of a receive decides where its thread goes on.
+    // Units stand in the order of the stream: the last piece of a receive decides where its thread continues.
     for (const Unit& unit : matching.units)
       if (unit.recv != kNone) send_of_[unit.recv] = unit.send;
     for (EventId start : settings.starts)

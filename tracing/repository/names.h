@@ -12,7 +12,7 @@
 namespace kintsugi::tracing {
 
 /// "chunkserver::ChunkService::ping" of a mangled name: no parameters, no arguments of templates, no outer namespace of ours. What
-/// runs when a coroutine goes on has ".resume" behind it. What is not mangled stays as it is.
+/// runs when a coroutine continues has ".resume" behind it. What is not mangled stays as it is.
 std::string short_name(std::string_view mangled);
 
 /// By function - 1, mangled; empty: the binary does not say.

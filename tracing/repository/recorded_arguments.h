@@ -6,7 +6,7 @@
 
 namespace kintsugi::tracing {
 
-/// A coroutine that goes on, or ends, has its frame as the only argument.
+/// A coroutine that continues, or ends, has its frame as the only argument.
 inline constexpr std::string_view kResumed = ".resume", kDestroyed = ".destroy", kCleanedUp = ".cleanup";
 /// common/rpc/frame_marks.h: the connection, the number of the frame, its bytes, the call, what it is.
 inline constexpr std::string_view kFrameSent = "rpc::frame_sent", kFrameReceived = "rpc::frame_received";

@@ -28,7 +28,7 @@ class DiskCalls {
   explicit DiskCalls(const runtime::Runtime& runtime) : runtime_(runtime), ended_(runtime) {}
 
   /// Returns what the call returns (a Status or Result), or, within a second after the disk is judged hung, the error
-  /// of DataDisk::check_answers(). The call then goes on alone, and `interest`, if there is one, says so. REQUIRES:
+  /// of DataDisk::check_answers(). The call then continues alone, and `interest`, if there is one, says so. REQUIRES:
   /// watch() runs, and the call owns or shares everything that it uses, but the store.
   template <class Outcome>
   asio::awaitable<Outcome> wait_for(const DataDisk& disk, asio::awaitable<Outcome> call,

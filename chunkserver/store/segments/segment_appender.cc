@@ -111,7 +111,7 @@ asio::awaitable<Status> SegmentAppender::write_group(Group& group) {
       co_return status;
     }
   }
-  // After a failed write or sync nobody knows what the end of the segment holds: go on in another one.
+  // After a failed write or sync nobody knows what the end of the segment holds: continue in another one.
   if (active_) co_await abandon_active();
   co_return status;
 }

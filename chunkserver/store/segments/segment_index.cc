@@ -60,7 +60,7 @@ void SegmentIndex::put_copy(const std::shared_ptr<Segment>& segment, const Recor
   // and is as dead as its original; a tombstone must now outlive this segment as well.
   if (original == nullptr || original->record().sequence != header.sequence)
     return note_dead(header.info.id, *segment);
-  // A removal whose tombstone is still on the way goes on: it looks for the chunk, not for the place.
+  // A removal whose tombstone is still on the way continues: it looks for the chunk, not for the place.
   copy.removing = original->removing;
   replace(std::move(copy));
 }

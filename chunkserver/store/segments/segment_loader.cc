@@ -44,7 +44,7 @@ asio::awaitable<Result<size_t>> read_window(DataDisk& disk, runtime::File& file,
 }
 
 /// All headers that belong at their places. What is damaged is skipped: a record is believed only at its own place, so
-/// that the search can go on at every 4 KiB border.
+/// that the search can continue at every 4 KiB border.
 asio::awaitable<Result<Scan>> scan(DataDisk& disk, const Segment& segment, uint64_t size) {
   Scan scan;
   AlignedMemory window(kScanBytes);

@@ -24,7 +24,7 @@ struct DeepCheckProgress {
 
 struct DeepCheckOptions {
   uint64_t bytes_per_second = 0;  ///< read rate of each server; 0: no limit, else at least 65536
-  /// How long to go on waiting when no damaged chunk has been repaired for so long.
+  /// How long to continue waiting when no damaged chunk has been repaired for so long.
   Duration patience = std::chrono::minutes(2);
   std::function<void(const DeepCheckProgress&)> progress = [](const DeepCheckProgress&) {};
 };

@@ -53,7 +53,7 @@ class DirtyLayers {
   void overlay(uint64_t offset, std::span<std::byte> into, std::vector<ByteRange>& missing) const;
   /// The first byte from `offset` on that is here. UINT64_MAX: none.
   uint64_t next_data(uint64_t offset) const;
-  /// Goes from `offset` over what is here, once in each layer, and may have to go on: a layer can begin where a later
+  /// Goes from `offset` over what is here, once in each layer, and may have to resume: a layer can begin where a later
   /// one ends. The same offset: nothing is here.
   uint64_t next_gap(uint64_t offset) const;
   /// Makes of stored attributes exactly what the metaserver will say once the bytes are written out, so that nothing

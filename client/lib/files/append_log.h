@@ -20,7 +20,7 @@ class AppendLog {
   static constexpr size_t kBytes = 48 * 4096;
   static constexpr size_t kAtOnce = 1024;  ///< appends that may be in progress
 
-  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody goes on with the
+  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody continues with the
   /// appends.
   explicit AppendLog(std::span<std::byte> region = {});
 

@@ -74,7 +74,7 @@ struct FilesShared {
   DirtyBuffers buffers;
   LocationBudget locations;
   PackedReads packed;
-  bool handed_over = false;       ///< whether another process goes on: nothing is written out here any more
+  bool handed_over = false;       ///< whether another process continues: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< bytes that are held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
   /// Times since which files are dirty, each with its inode (DirtySince).

@@ -44,7 +44,7 @@ class OpenFiles {
   };
 
   /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).
-  /// `name_log` (NameLog::kBytes), `own_locks` (OwnLocks::kBytes): memory that the next process goes on with, too.
+  /// `name_log` (NameLog::kBytes), `own_locks` (OwnLocks::kBytes): memory that the next process continues with, too.
   OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
             ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {},
             std::span<std::byte> own_locks = {});

@@ -10,7 +10,7 @@ ReadStreams::Stream* ReadStreams::note(uint64_t offset, uint64_t length) {
   for (Stream& stream : streams_) {
     const bool follows = stream.used != 0 && offset <= stream.next + (stream.ahead_bytes > 0 ? kSlack : 0) &&
                          offset + kSlack >= stream.next && offset + length > stream.next;
-    // Before it is known to be one, a stream has to go on exactly where it was.
+    // Before it is known to be one, a stream has to continue exactly where it was.
     if (follows && (stream.ahead_bytes > 0 || offset == stream.next)) {
       stream.next = offset + length;
       stream.used = clock_;

@@ -19,10 +19,10 @@ class ReadStreams {
   static constexpr uint64_t kFirstAhead = 512 << 10;
   static constexpr uint64_t kSlack = 2 << 20;  ///< reads may be out of order by so much
 
-  /// A read came. Returns its stream when it goes on in order, else null. A file read from its beginning is taken for
+  /// A read came. Returns its stream when it continues in order, else null. A file read from its beginning is taken for
   /// one.
   Stream* note(uint64_t offset, uint64_t length);
-  /// The stream went on as far as it was read ahead: next time further.
+  /// The stream continued as far as it was read ahead: next time further.
   static void widen(Stream& stream, uint64_t most) {
     stream.ahead_bytes = stream.ahead_bytes == 0 ? kFirstAhead : std::min(most, 2 * stream.ahead_bytes);
   }

@@ -39,7 +39,7 @@ class WriteBack {
   void recover(DirtyPiece piece);
 
   // ---- writing out
-  /// Begins to write everything out, as far as that may go on now.
+  /// Begins to write everything out, as far as that may continue now.
   void start_flush();
   /// Waits until everything that was written before is durable. The error of the oldest layer that failed.
   asio::awaitable<Status> drain(Context context);

@@ -14,7 +14,7 @@
 namespace kintsugi::client {
 
 /// A change with number n begins only once number n - kMaxChangesUnderWay has ended, and the changes of so many
-/// processes that go on with one session are remembered (inode.proto).
+/// processes that continue with one session are remembered (inode.proto).
 inline constexpr uint64_t kMaxChangesUnderWay = 64, kGenerations = 4;
 
 /// Which changes a process has begun, in memory that may outlive it: the next process of the session repeats what it is
@@ -34,8 +34,8 @@ struct ChangeJournal {
 /// REQUIRES, before it is destroyed: no change is under way.
 class ChangeNumbers {
  public:
-  /// `journal` null: nobody goes on with this session. One that another process has left goes on with its session. It
-  /// outlives this.
+  /// `journal` null: nobody continues with this session. One that another process has left continues with its session.
+  /// It outlives this.
   ChangeNumbers(const runtime::Runtime& runtime, ChangeJournal* journal);
   ~ChangeNumbers();
   ChangeNumbers(const ChangeNumbers&) = delete;

@@ -12,7 +12,7 @@
 
 namespace kintsugi::client {
 
-/// A queue. Another process that is given the same region goes on with what was not dropped.
+/// A queue. Another process that is given the same region continues with what was not dropped.
 class NameLog {
  public:
   static constexpr size_t kBytes = size_t{1} << 20;

@@ -9,8 +9,8 @@
 
 namespace kintsugi::client {
 
-/// A kernel has one change at a time made in a directory, but goes on when whoever wanted one was killed: the answer to
-/// that comes when others have given names there. Single-threaded.
+/// A kernel has one change at a time made in a directory, but continues when the caller of one was killed: the answer
+/// to that comes when others have given names there. Single-threaded.
 class NamesMeanwhile {
  public:
   static constexpr size_t kMost = 10'000;  ///< names that are remembered

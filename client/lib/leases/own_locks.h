@@ -23,7 +23,8 @@ class OwnLocks {
   static constexpr size_t kMaxLocks = 8'000;
   static constexpr size_t kBytes = 640 * 4096;
 
-  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody goes on with the locks.
+  /// `region`: kBytes, all zero at first, aligned to 8 bytes, and outlives this. Empty: nobody continues with the
+  /// locks.
   OwnLocks(uint64_t session, std::span<std::byte> region);
 
   const FileLocks& table() const { return table_; }

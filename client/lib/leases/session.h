@@ -75,7 +75,7 @@ class Session {
   /// The user is neither asked nor told of anything any more: what is recalled is given back with the end of the
   /// session.
   void forget_user() { has_user_ = false; }
-  /// Ends the session, unless `keep`: then another process goes on with it.
+  /// Ends the session, unless `keep`: then another process continues with it.
   asio::awaitable<void> stop(bool keep = false);
 
  private:

@@ -32,7 +32,7 @@ class UnsentNames {
   static constexpr size_t kAtOnce = 500;   ///< changes in one call
   static constexpr size_t kBeginAt = 128;  ///< changes that wait until a call is begun
 
-  /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
+  /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs the background work.
   UnsentNames(Resources& resources, Session& session, RepeatedCalls& calls, runtime::TaskGroup& tasks,
               std::span<std::byte> region);
 

@@ -24,8 +24,8 @@ class ClusterOperations {
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
   /// See rpc::placed_stripes.
   asio::awaitable<Result<std::vector<proto::Stripe>>> placed_stripes(std::vector<uint64_t> server_ids);
-  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while
-  /// `more`.
+  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: continue
+  /// while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, const proto::FsckResponse& before = {});
   /// Tells whether the metadata is older than chunks of this cluster, and how many chunks are in quarantine.
   asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
@@ -47,8 +47,8 @@ class ClusterOperations {
   asio::awaitable<Result<proto::RevokeTokenResponse>> revoke_token(std::string name);
   /// All daemons that the metaserver knows, itself first.
   asio::awaitable<Result<proto::ListDaemonsResponse>> list_daemons();
-  /// Which secrets the daemon at `at` has; none: the metaserver. kNotSupported: its build is from before secrets could be
-  /// rotated.
+  /// Which secrets the daemon at `at` has; none: the metaserver. kNotSupported: its build is from before secrets could
+  /// be rotated.
   asio::awaitable<Result<proto::SecretStatusResponse>> secret_status(std::optional<runtime::Endpoint> at);
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);

@@ -85,7 +85,7 @@ asio::awaitable<void> ChunkSender::run() {
   context_ = outer;
   waiting_since_.reset();
   if (!status.ok() && given_up_)
-    status = Status{Code::kDeadlineExceeded, "the server fell silent while others went on"};
+    status = Status{Code::kDeadlineExceeded, "the server stopped responding while others continued"};
   if (!status.ok()) {
     failed_ = true;
     if (stream_) stream_->close();

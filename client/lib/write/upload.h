@@ -42,7 +42,7 @@ class Upload {
   /// Makes the file visible at its path: `request` has everything but the path, the policy and the upload's id.
   asio::awaitable<Status> commit(Context context, proto::CommitFileRequest request,
                                  proto::Attributes& attributes);
-  /// Waits for an allocation that is under way. The metaserver is told no longer that the upload goes on.
+  /// Waits for an allocation that is under way. The metaserver is told no longer that the upload continues.
   asio::awaitable<void> join();
   /// Gives the upload up. It is only a courtesy: the metaserver collects uploads that nobody finishes.
   asio::awaitable<void> abort(Context context);

@@ -97,7 +97,7 @@ asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, C
                                                         asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) co_return;
     if (error || got == 0) {
-      // What is open goes on working; only the next death will be noticed.
+      // What is open continues working; only the next death will be noticed.
       log::warning("the parent process is gone: this mount works, but nobody would start it again");
       co_return;
     }

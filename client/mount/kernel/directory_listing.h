@@ -12,7 +12,7 @@ namespace kintsugi::mount {
 /// One name of a directory, for a DirectoryListing.
 struct DirectoryEntry {
   std::string_view name;
-  /// Opaque, and not 0: read_directory() with it goes on behind this entry, whatever came and went.
+  /// Opaque, and not 0: read_directory() with it continues behind this entry, whatever came and went.
   uint64_t cookie = 0;
   /// For plain listings attributes.inode and the type in attributes.mode suffice. For listings "plus" node 0 means
   /// that the kernel shall look the name up by itself; "." and ".." are always such.

@@ -9,7 +9,7 @@ namespace kintsugi::mount {
 /// The interface to answer a request before its operation has ended.
 class EarlyAnswers {
  public:
-  /// Answers EINTR; the handler goes on.
+  /// Answers EINTR; the handler continues.
   virtual void abandon(Request& request) = 0;
 
  protected:

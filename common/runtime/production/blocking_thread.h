@@ -1,5 +1,5 @@
 /// One thread for the system calls that io_uring has not: they may take as long as a disk likes, and the event loop
-/// goes on.
+/// continues.
 #pragma once
 
 #include <functional>

@@ -195,7 +195,7 @@ def clients():
         plot("Processes that report", [(f"count by (kind) (kintsugi_process_silent_seconds{{{OF_CLUSTER}}})", "{{kind}}")],
              "Mounts, and programs that run for longer than a second."),
         plot("Silent for", [(f"kintsugi_process_silent_seconds{{{programs}}}", "{{name}}")], "Each reports once a second. A mount that is silent for long hangs or is gone.", "s"),
-        plot("Event loop stands still for", [(f"kintsugi_process_loop_stalled_seconds{{{programs}}}", "{{name}}")], unit="s"),
+        plot("Event loop blocked for", [(f"kintsugi_process_loop_stalled_seconds{{{programs}}}", "{{name}}")], unit="s"),
         plot("Open operations and waits", [(f"kintsugi_process_open_regions{{{programs}}}", "{{name}}")]),
         table("Alarms on clients", f'kintsugi_alarm{{{OF_CLUSTER}, kind="client"}}', "Applications that do not read or write what they asked for."),
         row("What mounts do for applications"),

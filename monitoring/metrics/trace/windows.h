@@ -25,7 +25,7 @@ std::vector<std::pair<uint32_t, uint32_t>> pair_table(size_t metrics);
 std::vector<size_t> window_begins(const std::vector<Segment>& segments, size_t size, size_t stride);
 
 /// Correlation coefficients of the columns of a window (Laguna 2012, equation 6.2). A
-/// metric that stands still has 0 with all; one with a NaN makes its pairs void.
+/// metric that does not change has 0 with all; one with a NaN makes its pairs void.
 PairVector correlations(const Eigen::Ref<const Eigen::MatrixXd>& window);
 
 /// The same with standard deviations from elsewhere (Laguna 2012, equation 7.2): covariances divided by the product of

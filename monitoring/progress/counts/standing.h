@@ -1,4 +1,4 @@
-/// Tasks that stand still, with what they have done: what progress analysis compares.
+/// Tasks that make no progress, with what they have done: what progress analysis compares.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::progress {
 
-/// A task that stands still, as progress analysis sees it.
+/// A task that makes no progress, as progress analysis sees it.
 struct Standing {
   struct Count {
     uint64_t from, to;
@@ -33,7 +33,7 @@ struct Standing {
 /// A task that waits so waits for other tasks.
 bool waits_for_others(proto::WaitKind wait);
 
-/// All tasks that stand still, with their counts.
+/// All tasks that make no progress, with their counts.
 std::vector<Standing> standing_tasks(const OpenTasks& tasks);
 
 }  // namespace kintsugi::progress

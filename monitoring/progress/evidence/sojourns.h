@@ -28,7 +28,8 @@ class Sojourns {
   /// Counts `times` sojourns of `length` each.
   void add(uint64_t key, Duration length, uint64_t times = 1);
 
-  /// From when on a task that stays in this state stands still: 2^(mu + kDeviations * sigma), within the bounds.
+  /// After how long in this state a task counts as one without progress: 2^(mu + kDeviations * sigma), within the
+  /// bounds.
   Duration limit(uint64_t key) const;
 
   struct Rarity {

@@ -1,6 +1,6 @@
-/// Processes that could not hear anybody for a while, whatever their links are like: they were silent, code held their
-/// event loop, they had no processor, or they stood still as a whole. What was asked of them, or by them, in that while
-/// says nothing of a link. Bounded. Not thread-safe.
+/// Processes that could not receive for a while, whatever their links are like: they were silent, code held their
+/// event loop, they had no processor, or they were stopped as a whole. Requests to them, or from them, during that time
+/// say nothing about a link. Bounded. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace kintsugi::progress {
 
 class Unwell {
  public:
-  /// A process stood still as a whole that did so for this share of the time between two reports.
+  /// A process counts as stopped when it did nothing for this share of the time between two reports.
   static constexpr double kMostOfTheTime = 0.5;
 
   /// `shares` have seen the snapshot.

@@ -122,8 +122,8 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
     for (size_t i = 0; i < std::min<size_t>(suffering.size(), 3); ++i)
       verdict.add_why(told(suffering[i]));
     if (pressure > 0)
-      verdict.add_why(
-          fmt::format("somebody on the machine waited for a processor {:.0f} % of the time", 100 * pressure));
+      verdict.add_why(fmt::format("some task on the machine waited for a processor for {:.0f} % of the time",
+                                  100 * pressure));
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;

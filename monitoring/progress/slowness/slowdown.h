@@ -1,5 +1,5 @@
-/// What goes on, but slower than it did: who makes others wait longer than usual, and does not wait longer for
-/// somebody else himself.
+/// What makes progress, but slower than it did: processes that make others wait longer than usual, and do not wait
+/// longer for somebody else himself.
 ///
 /// Processes report how long they waited in all, by state and target. The growth between two such reports is a window.
 /// What a wait took on average there, beyond the usual of earlier windows, is blamed on its target; a process hands on

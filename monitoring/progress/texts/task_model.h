@@ -1,4 +1,4 @@
-/// The control flow of all processes and of what stands still in them.
+/// The control flow of all processes and of the tasks in them that make no progress.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@ namespace kintsugi::progress {
 
 struct Culprit {
   std::vector<uint32_t> members;  ///< one vertex, or the vertices of a knot (a cycle of waits)
-  uint32_t blamed = 0;            ///< the task that stands still, or the vertex itself when no task is known
+  uint32_t blamed = 0;            ///< the task without progress, or the vertex itself when no task is known
   std::vector<uint32_t> waiters;  ///< tasks and ended waits that wait for it, directly or not
   /// The path to it from the root of an operation: the longest of the shortest paths. It ends with `blamed`.
   std::vector<uint32_t> chain;

@@ -69,7 +69,7 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
             known->region()};
   if (is_broken(caller, callee))
     return {.what = What::kLink,
-            .why = "neither of the two hears the other, and nobody else misses either of them",
+            .why = "neither of the two receives requests of the other, and all others reach both",
             .mutual = true};
 
   const model::ProcessView& asked = *tasks_.snapshot().processes[callee];
@@ -95,8 +95,8 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) const {
   const auto idle = evidence_.movement().idle(asked.process(), now);
   if (idle && *idle < kQuiet) return {};
   return {What::kNotServed,
-          "it reports, but has no task for a request, and has begun to serve nobody else since: it does not "
-          "hear, or the link to the caller is broken"};
+          "it reports, but has no task for a request, and has begun to serve no other since: it does not "
+          "receive, or the link to the caller is broken"};
 }
 
 Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int callee) const {
@@ -108,14 +108,13 @@ Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int cal
   if (!evidence_.ended().is_unheard(call, evidence_.movement(), evidence_.unwell(), tasks_.snapshot().taken))
     return {};
   if (is_broken(caller, callee))
-    return {What::kLink, "both gave up what they had asked the other, and heard nothing of it"};
+    return {What::kLink, "both gave up a request to the other, and neither received the other's"};
   const auto missed_by = missed_by_.find(callee);
   if (missed_by != missed_by_.end() && missed_by->second.size() > 1)
-    return {What::kNotServed,
-            "several callers gave up what they had asked, and nothing of it was heard there"};
+    return {What::kNotServed, "several callers gave up their requests, which did not arrive there"};
   if (call.others_served)
     return {What::kLink,
-            "what was asked was given up, and nothing of it was heard at the callee, which served others "
+            "the caller gave up a request, which did not arrive at the callee; the callee served others "
             "meanwhile"};
   return {};
 }

@@ -17,7 +17,7 @@ class MachineDisks {
  public:
   /// So many servers of a machine, and at least half of those there that have disks.
   static constexpr size_t kLeast = 3;
-  /// They do not all go on in the same second, so what is left is still the machine's for so long.
+  /// They do not all continue in the same second, so what is left is still the machine's for so long.
   static constexpr Duration kAfter = 10s;
 
   /// Puts one verdict on the machine in the place of those on its servers' disks. Returns the processes of which it

@@ -73,7 +73,7 @@ void WaitGraph::add_edges(uint32_t task) {
   const OpenTask& open = tasks_[task];
   const ProcessState& process = tasks_.processes()[open.process];
   const int index = static_cast<int>(open.process);
-  // Whatever it waits for: nothing in such a process goes on.
+  // Whatever it waits for: nothing in such a process makes progress.
   if (process.silent) return connect(task, vertex(Place::kSilent, index, -1, ""));
   if (process.spinning) return connect(task, vertex(Place::kRunning, index, -1, ""));
   const proto::SightLive& top = open.top();
@@ -108,7 +108,8 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
   if (target < 0) {
     const model::ServerLife* life = tasks_.snapshot().server(address, 0);
     const uint32_t nobody = vertex(Place::kSilent, -1, -1, address.empty() ? "an unknown server" : address);
-    vertices_[nobody].why = life == nullptr ? "nothing is known of who is called" : "it has never reported";
+    vertices_[nobody].why =
+        life == nullptr ? "nothing is known of the process that is called" : "it has never reported";
     return connect(task, nobody);
   }
   const ProcessState& state = tasks_.processes()[target];

@@ -68,7 +68,7 @@ class WaitGraph {
  private:
   uint32_t vertex(Place place, int process, int peer, const std::string& name);
   void connect(uint32_t from, uint32_t to, EdgeKind kind = EdgeKind::kFirm);
-  /// Firm when the other task stands still; else `from` is fed.
+  /// Firm when the other task makes no progress; else `from` is fed.
   void connect_to_tasks(uint32_t from, const std::vector<uint32_t>& tasks, bool same_process_only);
   void unresolved(uint32_t from, int process);
   void nobody_there(uint32_t task, const char* why);
