@@ -229,4 +229,12 @@ bool BlockReports::should_ask(ServerId id) {
   return true;
 }
 
+std::vector<proto::ServerName> BlockReports::not_reported() const {
+  std::vector<proto::ServerName> names;
+  for (const auto& [id, server] : servers_.servers())
+    if (server.liveness != proto::ServerState::DEAD && !reported(server))
+      names.push_back(servers_.names().of(id));
+  return names;
+}
+
 }  // namespace kintsugi::metaserver

@@ -93,6 +93,8 @@ class BlockReports {
   bool reported(const ServerRecord& server) const {
     return server.registered && !server.first_report && !doubted_.contains(server.id);
   }
+  /// The servers of which that is not so, without the dead.
+  std::vector<proto::ServerName> not_reported() const;
 
  private:
   struct Report {

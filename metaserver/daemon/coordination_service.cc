@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "metaserver/schema/stripes.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -17,8 +18,8 @@ uint64_t milliseconds(Duration duration) {
 }
 
 /// What a repair manager has to know of a stripe.
-void describe_stripe(const ClusterParts& cluster, StripeId id, const proto::StoredStripe& stored,
-                     proto::StripeDescription& description) {
+void describe_stripe(const ChunkMap& chunks, const CacheMap& caches, StripeId id,
+                     const proto::StoredStripe& stored, proto::StripeDescription& description) {
   proto::Stripe& stripe = *description.mutable_stripe();
   stripe.set_stripe_id(id.value);
   stripe.set_policy(stored.policy());
@@ -31,9 +32,9 @@ void describe_stripe(const ClusterParts& cluster, StripeId id, const proto::Stor
     place.set_server_id(server.value);
     place.set_length(chunk.length());
     place.set_crc(chunk.crc());
-    place.set_available(cluster.chunks.available({id, i}, chunk));
-    const bool cached = cluster.caches.cached(server, {id, i});
-    const auto heat = static_cast<float>(cluster.caches.heat(server, {id, i}));
+    place.set_available(chunks.available({id, i}, chunk));
+    const bool cached = caches.cached(server, {id, i});
+    const auto heat = static_cast<float>(caches.heat(server, {id, i}));
     if (!cached && heat == 0) continue;
     proto::ChunkHint& hint = *description.add_hints();
     hint.set_index(i);
@@ -72,9 +73,9 @@ asio::awaitable<Status> CoordinationService::join(Context, const proto::JoinRepa
   response.set_managers(managers);
   response.set_interval_ms(milliseconds(RepairShards::kInterval));
   response.set_lease_ms(milliseconds(RepairShards::kLease));
-  response.set_max_per_server(std::max(1u, limits_.max_per_server / managers));
+  response.set_max_per_server(std::max(1u, coordinator_.limits().max_per_server / managers));
   response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
-  response.set_repair_delay_ms(milliseconds(limits_.delay));
+  response.set_repair_delay_ms(milliseconds(coordinator_.limits().delay));
   co_return Status{};
 }
 
@@ -134,7 +135,7 @@ void CoordinationService::take_compactions(const proto::FetchRepairWorkRequest& 
     return coordinator_.shards().owner_of(repair_shard(inode)) == request.manager_id();
   };
   const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactions);
-  for (const InodeId inode : cluster_.compactions.take(mine, wanted))
+  for (const InodeId inode : compactions_.take(mine, wanted))
     answer.add_compact(inode.value);
 }
 
@@ -158,9 +159,9 @@ void CoordinationService::list_missing(RepairShards::ManagerId manager, const pr
   const ChunkId after{StripeId{page.after_stripe()}, page.after_index()};
   const ServerId server{page.server_id()};
   if (page.reported()) {
-    cluster_.chunks.scan_lost(after, visit);
-  } else if (manager == 0 || !server || cluster_.servers.is_dead(server)) {
-    cluster_.scan_chunks_of(server, after, visit);
+    chunks_.scan_lost(after, visit);
+  } else if (manager == 0 || !server || chunks_.servers().is_dead(server)) {
+    scan_chunks_of(store_.kv, server, after, visit);
   }
 }
 
@@ -172,7 +173,7 @@ asio::awaitable<Status> CoordinationService::describe(Context context,
     co_return module.finish({Code::kLimitExceeded, fmt::format("more than {} stripes", kMaxDescribed)});
   for (uint64_t id : request.stripe_ids()) {
     const auto stored = load_stripe(store_.kv, StripeId{id});
-    if (stored) describe_stripe(cluster_, StripeId{id}, *stored, *response.add_stripes());
+    if (stored) describe_stripe(chunks_, caches_, StripeId{id}, *stored, *response.add_stripes());
   }
   co_return module.finish(co_await store_.finish_read(module.context()));
 }
@@ -205,7 +206,7 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   if (status.code() == Code::kConflict && !request.check_only()) {
     // The answer to the same request was lost: the first one has made it the chunk's place.
     if (server != old && repairs_.place_of(chunk) == server) co_return Status{};
-    log::info("repair of chunk {} onto server {} came too late: {}", chunk, cluster_.servers.name_of(server),
+    log::info("repair of chunk {} onto server {} came too late: {}", chunk, chunks_.servers().name_of(server),
               status.message());
     KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
   }

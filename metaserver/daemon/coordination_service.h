@@ -5,19 +5,14 @@
 
 #include "common/proto/coordination.pb.h"
 #include "common/rpc/server.h"
+#include "metaserver/chunks/cache_map.h"
+#include "metaserver/chunks/chunk_map.h"
 #include "metaserver/daemon/repair_coordinator.h"
+#include "metaserver/repair/compactions.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/repair_service.h"
 
 namespace kintsugi::metaserver {
-
-/// The limits within which managers work.
-struct RepairLimits {
-  Duration delay{};
-  /// Repairs in which a server helps at once, and that it receives: for all managers together, though each has at least
-  /// 1.
-  uint32_t max_per_server = 16;
-};
 
 /// One function for each RPC. Only the manager that owns a stripe's shard may commit its repairs, and only when they
 /// began in this life of the metaserver: what a repair may rely on (RepairService::begins) is kept in memory.
@@ -31,9 +26,14 @@ class CoordinationService {
   static constexpr Duration kHold = std::chrono::milliseconds(200);
 
   /// References outlive it.
-  CoordinationService(MetaStore& store, ClusterParts& cluster, RepairService& repairs,
-                      RepairCoordinator& coordinator, const RepairLimits& limits)
-      : store_(store), cluster_(cluster), repairs_(repairs), coordinator_(coordinator), limits_(limits) {}
+  CoordinationService(MetaStore& store, const ChunkMap& chunks, const CacheMap& caches,
+                      Compactions& compactions, RepairService& repairs, RepairCoordinator& coordinator)
+      : store_(store),
+        chunks_(chunks),
+        caches_(caches),
+        compactions_(compactions),
+        repairs_(repairs),
+        coordinator_(coordinator) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -61,10 +61,11 @@ class CoordinationService {
   Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;
 
   MetaStore& store_;
-  ClusterParts& cluster_;
+  const ChunkMap& chunks_;
+  const CacheMap& caches_;
+  Compactions& compactions_;
   RepairService& repairs_;
   RepairCoordinator& coordinator_;
-  const RepairLimits& limits_;
 };
 
 }  // namespace kintsugi::metaserver

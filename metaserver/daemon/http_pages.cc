@@ -41,7 +41,7 @@ std::vector<KnownDaemon> known_daemons(MetaDaemon& daemon, const OwnPages& own) 
                      .address = manager.address,
                      .http_address = manager.http_address,
                      .forgotten_when_silent = true});
-  const ServerRegistry& servers = daemon.metaserver().state().cluster.servers;
+  const ServerRegistry& servers = daemon.metaserver().state().servers.registry;
   for (const auto& [id, server] : servers.servers())
     known.push_back({.daemon = "chunkserver",
                      .instance = servers.name_of(id),
@@ -89,14 +89,14 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
                [] { return metrics::Labels{{"kind", "metaserver"}, {"name", "metaserver"}}; });
   add_totals(metrics, daemon);
   gauge("servers_not_reported", "Chunkservers that have yet to say which of their chunks they have",
-        [](MetaDaemon& d) { return d.metaserver().state().cluster.servers_not_reported().size(); });
+        [](MetaDaemon& d) { return d.metaserver().state().chunks.block_reports.not_reported().size(); });
   constexpr const char* kConnections = "Open connections for calls and streams, that others opened.";
   metrics.gauge("kintsugi_rpc_connections", kConnections, {{"side", "server"}},
                 [&daemon] { return static_cast<double>(daemon.metaserver().connections()); });
   gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
   gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",
-        [](MetaDaemon& d) { return d.metaserver().state().cluster.compactions.waiting(); });
+        [](MetaDaemon& d) { return d.metaserver().state().repairs.compactions.waiting(); });
   // UINT64_MAX where the file system has no limit.
   gauge("metaserver_disk_free_bytes", "Bytes that are free on the metaserver's own disk",
         [](MetaDaemon& d) { return d.metaserver().state().store.room.space().free_bytes; });

@@ -13,11 +13,11 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       secret_(secret),
       metaserver_(runtime, options.metaserver, secret, store),
       client_(runtime, secret),
-      limits_(options.repairs),
-      coordinator_(runtime, metaserver_.state().cluster, options.repairs.delay),
-      coordination_service_(metaserver_.state().store, metaserver_.state().cluster, metaserver_.repairs(),
-                            coordinator_, limits_),
-      reports_(runtime, coordinator_.shards(), metaserver_.state().cluster.servers.names(), client_) {
+      coordinator_(runtime, metaserver_.state().chunks.health, options.repairs),
+      coordination_service_(metaserver_.state().store, metaserver_.state().chunks.map,
+                            metaserver_.state().servers.caches, metaserver_.state().repairs.compactions,
+                            metaserver_.repairs(), coordinator_),
+      reports_(runtime, coordinator_.shards(), metaserver_.state().servers.registry.names(), client_) {
   metaserver_.set_host(coordinator_);
   register_handlers();
   coordination_service_.register_on(metaserver_.server());
@@ -39,11 +39,6 @@ asio::awaitable<Status> MetaDaemon::start() {
   co_return Status{};
 }
 
-void MetaDaemon::set_repair_limits(RepairLimits limits) {
-  limits_ = limits;
-  coordinator_.set_repair_delay(limits.delay);
-}
-
 asio::awaitable<void> MetaDaemon::stop() {
   if (std::exchange(stopped_, true)) co_return;
   // First what handlers wait for.
@@ -58,7 +53,7 @@ asio::awaitable<Status> MetaDaemon::repair_status(Context context, const proto::
   if (std::string nobody = coordinator_.nobody_repairs(); !nobody.empty())
     co_return Status{Code::kNotFound, std::move(nobody)};
   co_await reports_.status(context, response);
-  response.set_repair_delay_seconds(to_seconds(limits_.delay));
+  response.set_repair_delay_seconds(to_seconds(coordinator_.repair_delay()));
   co_return Status{};
 }
 

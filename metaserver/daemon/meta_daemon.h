@@ -36,8 +36,8 @@ class MetaDaemon {
   /// Ends calls of repair managers, then the metaserver. Idempotent.
   asio::awaitable<void> stop();
 
-  /// From now on; repair managers hear of it within a second.
-  void set_repair_limits(RepairLimits limits);
+  /// See RepairCoordinator::set_limits.
+  void set_repair_limits(const RepairLimits& limits) { coordinator_.set_limits(limits); }
 
   runtime::Endpoint endpoint() const { return metaserver_.endpoint(); }
   MetaServer& metaserver() { return metaserver_; }
@@ -65,7 +65,6 @@ class MetaDaemon {
   rpc::Secret secret_;
   MetaServer metaserver_;
   rpc::Client client_;  ///< calls repair managers
-  RepairLimits limits_;
   RepairCoordinator coordinator_;
   CoordinationService coordination_service_;
   RepairReports reports_;

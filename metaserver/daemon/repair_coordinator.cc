@@ -19,11 +19,11 @@ proto::RepairEvent make_event(proto::RepairEvent::Kind kind, ServerId server) {
 
 }  // namespace
 
-RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const ClusterParts& cluster,
-                                     Duration repair_delay)
+RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const StripeHealth& health,
+                                     const RepairLimits& limits)
     : clock_(runtime.clock),
-      cluster_(cluster),
-      repair_delay_(repair_delay),
+      health_(health),
+      limits_(limits),
       life_(first_number(runtime.clock)),
       shards_(runtime.clock, life_),
       log_(life_),
@@ -57,7 +57,7 @@ asio::awaitable<void> RepairCoordinator::watch() {
 
 void RepairCoordinator::complain() {
   const TimePoint now = clock_.now();
-  if (now < next_complaint_ || cluster_.health.counts().missing_chunks() == 0) return;
+  if (now < next_complaint_ || health_.counts().missing_chunks() == 0) return;
   const std::string nobody = nobody_repairs();
   if (nobody.empty()) return;
   log::warning("{}", nobody);
@@ -70,7 +70,7 @@ std::string RepairCoordinator::nobody_repairs() const {
       "no repair manager is registered: nothing is repaired, {} missing chunks wait; start "
       "kintsugi-repair-manager "
       "(`kintsugi cluster start` does)",
-      cluster_.health.counts().missing_chunks());
+      health_.counts().missing_chunks());
 }
 
 // ---- shards ----------------------------------------------------------------------------------------------

@@ -11,10 +11,18 @@
 #include "common/runtime/task_group.h"
 #include "metaserver/repair/repair_log.h"
 #include "metaserver/repair/repair_shards.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/repair/stripe_health.h"
 #include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
+
+/// The limits within which managers work.
+struct RepairLimits {
+  Duration delay{};
+  /// Repairs in which a server helps at once, and that it receives: for all managers together, though each has at least
+  /// 1.
+  uint32_t max_per_server = 16;
+};
 
 /// Repair managers are processes of their own. What happens goes into a log that they read (CoordinationService).
 /// While none is registered nothing is repaired, which the log of the process says once a minute as long as chunks are
@@ -27,15 +35,17 @@ class RepairCoordinator final : public RepairHost {
   static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 
   /// References outlive it.
-  RepairCoordinator(const runtime::Runtime& runtime, const ClusterParts& cluster, Duration repair_delay);
+  RepairCoordinator(const runtime::Runtime& runtime, const StripeHealth& health, const RepairLimits& limits);
 
   /// `new_cluster`: this metaserver has no former life whose managers might still work.
   void start(bool new_cluster);
   /// Ends what waits for news.
   asio::awaitable<void> stop();
 
-  Duration repair_delay() const override { return repair_delay_; }
-  void set_repair_delay(Duration delay) { repair_delay_ = delay; }
+  const RepairLimits& limits() const { return limits_; }
+  /// From now on; repair managers hear of it within a second.
+  void set_limits(const RepairLimits& limits) { limits_ = limits; }
+  Duration repair_delay() const override { return limits_.delay; }
   bool anybody_repairs() const override { return !shards_.managers().empty(); }
   Status check_all_know(uint32_t format) const override;
   void list(proto::ListDaemonsResponse& into) const override;
@@ -74,8 +84,8 @@ class RepairCoordinator final : public RepairHost {
   void tell_of_shards();
 
   const runtime::Clock& clock_;
-  const ClusterParts& cluster_;
-  Duration repair_delay_;
+  const StripeHealth& health_;
+  RepairLimits limits_;
   const uint64_t life_;
   RepairShards shards_;
   RepairLog log_;

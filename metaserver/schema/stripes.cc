@@ -1,5 +1,7 @@
 #include "metaserver/schema/stripes.h"
 
+#include <algorithm>
+
 namespace kintsugi::metaserver {
 namespace {
 
@@ -58,6 +60,21 @@ void free_stripe(Transaction& transaction, StripeId id, FreedStripes& freed) {
   transaction.remove(keys::stripe(id));
   adjust_totals(transaction, 0, 0, -1, -static_cast<int64_t>(stripe->inline_data().size()));
   freed.emplace_back(id, std::move(*stripe));
+}
+
+void scan_chunks_of(const Reader& reader, ServerId server, ChunkId after,
+                    const std::function<bool(ChunkId)>& visit) {
+  // Any index may come from a repair manager.
+  const ChunkId last{after.stripe, std::min(after.index, keys::kMaxIndex)};
+  keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  range.begin = keys::server_chunk(server, last) + '\0';
+  reader.scan(range, [&](std::string_view key, std::string_view) { return visit(keys::chunk_of(key)); });
+}
+
+bool holds_chunks(const Reader& reader, ServerId server) {
+  bool empty = true;
+  scan_chunks_of(reader, server, {}, [&](ChunkId) { return empty = false; });
+  return !empty;
 }
 
 uint64_t stored_bytes(const proto::StoredStripe& stripe) {

@@ -2,6 +2,7 @@
 /// to be deleted by server.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,12 @@ void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& st
 
 /// Deletes the stripe, if it exists; its chunks become garbage of their servers.
 void free_stripe(Transaction& transaction, StripeId id, FreedStripes& freed);
+
+/// Visits the chunks whose place is this server, or which are nowhere (server 0), in order, after `after`, until `visit`
+/// returns false. There may be millions.
+void scan_chunks_of(const Reader& reader, ServerId server, ChunkId after,
+                    const std::function<bool(ChunkId)>& visit);
+bool holds_chunks(const Reader& reader, ServerId server);  ///< whether it is the place of at least one chunk
 
 /// The bytes of all chunks, or those that are kept in the record.
 uint64_t stored_bytes(const proto::StoredStripe& stripe);

@@ -55,7 +55,7 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
   KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
   uint64_t chunk_bytes = store_.options.chunk_bytes;
   if (policies.copies_of_file) chunk_bytes = std::min(chunk_bytes, request.file_bytes() + kDiskReserve);
-  const UsableServers usable = cluster_.usable_servers(exclude, chunk_bytes);
+  const UsableServers usable = servers_.usable_servers(exclude, chunk_bytes);
   const size_t count = std::min<size_t>(policy.chunks(), usable.servers.size());
   std::vector<uint32_t> lacking;
   for (auto index = static_cast<uint32_t>(count); index < policy.chunks(); ++index)
@@ -63,7 +63,7 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
   // Chunks are left out only while servers are away. A client that excludes servers asks again without that; space has
   // to be made by people; and a cluster that never had servers enough for the policy never will by itself.
   const bool away = exclude.empty() && usable.servers.size() + usable.full < policy.chunks() &&
-                    cluster_.servers.servers().size() >= policy.chunks();
+                    servers_.registry.servers().size() >= policy.chunks();
   if (!lacking.empty() && !(away && erasure::Code::get(policy)->may_lack(lacking)))
     return too_few_servers(policies.file, policy, usable);
   std::vector<ServerId> servers = choose_servers(count, usable.servers, {}, store_.runtime.random);
@@ -73,10 +73,10 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
 
 asio::awaitable<void> AllocationService::wait_for_servers(Context context, const Policies& policies) {
   while (!store_.stopping) {
-    const UsableServers usable = cluster_.usable_servers({}, 0);
+    const UsableServers usable = servers_.usable_servers({}, 0);
     // Those that do not come are declared dead soon after the start, so this ends.
     if (usable.servers.size() >= policies.stripe.chunks() || usable.expected == 0) co_return;
-    if (!co_await cluster_.servers_changed.wait_until(context.deadline)) co_return;
+    if (!co_await servers_.changed.wait_until(context.deadline)) co_return;
   }
 }
 
@@ -87,18 +87,18 @@ Status AllocationService::allocate(const proto::AllocateStripeRequest& request, 
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 
   UploadId upload{request.upload_id()};
-  if (!upload) upload = cluster_.uploads.new_id(store_.runtime.random);
-  KINTSUGI_ASSIGN(const uint64_t stripe_id, cluster_.stripe_ids.take());
-  KINTSUGI_TRY(cluster_.uploads.use(upload));
+  if (!upload) upload = uploads_.new_id(store_.runtime.random);
+  KINTSUGI_ASSIGN(const uint64_t stripe_id, new_stripes_.ids.take());
+  KINTSUGI_TRY(uploads_.use(upload));
   KINTSUGI_ASSIGN(*response.mutable_ticket(),
-                  cluster_.allocations.add(upload, StripeId{stripe_id}, policy, servers));
+                  new_stripes_.allocations.add(upload, StripeId{stripe_id}, policy, servers));
   proto::StoredStripe stripe;
   stripe.set_policy(policy);
   for (ServerId server : servers)
     stripe.add_chunks()->set_server_id(server.value);
   response.set_upload_id(upload.value);
-  *response.mutable_stripe() =
-      cluster_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead, store_.options.upload_ttl);
+  *response.mutable_stripe() = describer_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead,
+                                                   store_.options.upload_ttl);
   response.set_max_chunk_bytes(store_.options.chunk_bytes);
   response.set_file_policy(policies.file.name());
   response.set_default_policy(names_.policies.default_policy(store_.kv));
@@ -125,7 +125,7 @@ Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
                                   proto::ReplaceChunkResponse& response) {
   const UploadId upload{request.upload_id()};
   const StripeId stripe{request.stripe().stripe_id()};
-  KINTSUGI_ASSIGN(const proto::StripeTicket ticket, cluster_.uploads.open(upload, stripe, request.ticket()));
+  KINTSUGI_ASSIGN(const proto::StripeTicket ticket, uploads_.open(upload, stripe, request.ticket()));
   if (store_.kv.get(keys::stripe(stripe))) {
     return {Code::kConflict, fmt::format("stripe {} is sealed already", stripe)};
   }
@@ -137,25 +137,25 @@ Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
   for (int i = 0; i < ticket.servers_size(); ++i) {
     const ServerId server{ticket.servers(i)};
     exclude.push_back(server);
-    const ServerRecord* record = cluster_.servers.find(server);
+    const ServerRecord* record = servers_.registry.find(server);
     if (i != static_cast<int>(request.index()) && record)
       others.push_back({server, record->stored.rack(), 0});
   }
-  const UsableServers usable = cluster_.usable_servers(exclude, ticket.max_chunk_bytes());
+  const UsableServers usable = servers_.usable_servers(exclude, ticket.max_chunk_bytes());
   const std::vector<ServerId> chosen = choose_servers(1, usable.servers, others, store_.runtime.random);
   if (chosen.empty()) {
     return {Code::kUnavailable,
             fmt::format("no other server is usable for chunk {}:{} (policy {}, {} excluded)", stripe,
                         request.index(), ticket.policy(), exclude.size())};
   }
-  response.set_ticket(cluster_.allocations.reallocate(ticket, request.index(), chosen.front()));
+  response.set_ticket(new_stripes_.allocations.reallocate(ticket, request.index(), chosen.front()));
   proto::StoredStripe described;
   described.set_policy(ticket.policy());
   for (int i = 0; i < ticket.servers_size(); ++i)
     described.add_chunks();
   described.mutable_chunks(static_cast<int>(request.index()))->set_server_id(chosen.front().value);
   const proto::Stripe with_capability =
-      cluster_.describe(stripe, described, rpc::kOpWrite | rpc::kOpRead, store_.options.upload_ttl);
+      describer_.describe(stripe, described, rpc::kOpWrite | rpc::kOpRead, store_.options.upload_ttl);
   *response.mutable_chunk() = with_capability.chunks(static_cast<int>(request.index()));
   return {};
 }

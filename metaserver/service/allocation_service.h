@@ -3,17 +3,26 @@
 
 #include "common/rpc/server.h"
 #include "erasure/policy.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/uploads.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
+#include "metaserver/service/new_stripes.h"
+#include "metaserver/service/server_parts.h"
+#include "metaserver/service/stripe_describer.h"
 
 namespace kintsugi::metaserver {
 
 /// One function for each RPC. References outlive it.
 class AllocationService {
  public:
-  AllocationService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster)
-      : store_(store), names_(names), cluster_(cluster) {}
+  AllocationService(MetaStore& store, NamespaceParts& names, ServerParts& servers, NewStripes& new_stripes,
+                    Uploads& uploads, const StripeDescriber& describer)
+      : store_(store),
+        names_(names),
+        servers_(servers),
+        new_stripes_(new_stripes),
+        uploads_(uploads),
+        describer_(describer) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -40,7 +49,10 @@ class AllocationService {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
+  ServerParts& servers_;
+  NewStripes& new_stripes_;
+  Uploads& uploads_;
+  const StripeDescriber& describer_;
 };
 
 }  // namespace kintsugi::metaserver

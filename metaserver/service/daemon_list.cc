@@ -19,15 +19,15 @@ asio::awaitable<Status> DaemonList::list(Context context, const proto::Empty&,
   proto::ListedDaemon& own = *response.add_daemons();
   own.set_kind("metaserver");
   own.set_name("metaserver");
-  for (const auto& [id, server] : cluster_.servers.servers()) {
+  for (const auto& [id, server] : servers_.servers()) {
     proto::ListedDaemon& listed = *response.add_daemons();
     listed.set_kind("chunkserver");
-    listed.set_name(cluster_.servers.name_of(id));
+    listed.set_name(servers_.name_of(id));
     listed.set_address(server.stored.address());
     // One that is being stopped is suspect at once.
     listed.set_away(!server.registered || server.liveness != proto::ServerState::ALIVE);
   }
-  cluster_.host->list(response);
+  host_->list(response);
   if (const auto monitor = monitor_.monitor()) {
     proto::ListedDaemon& listed = *response.add_daemons();
     listed.set_kind("monitor");

@@ -3,23 +3,25 @@
 
 #include "common/proto/token.pb.h"
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/service/monitor_service.h"
+#include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
 
 class DaemonList {
  public:
   /// References outlive it.
-  DaemonList(const ClusterParts& cluster, const MonitorService& monitor)
-      : cluster_(cluster), monitor_(monitor) {}
+  DaemonList(const ServerRegistry& servers, const RepairHostSlot& host, const MonitorService& monitor)
+      : servers_(servers), host_(host), monitor_(monitor) {}
   void register_on(rpc::Server& server);
 
  private:
   asio::awaitable<Status> list(Context context, const proto::Empty& request,
                                proto::ListDaemonsResponse& response);
 
-  const ClusterParts& cluster_;
+  const ServerRegistry& servers_;
+  const RepairHostSlot& host_;
   const MonitorService& monitor_;
 };
 

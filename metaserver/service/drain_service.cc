@@ -1,6 +1,7 @@
 #include "metaserver/service/drain_service.h"
 
 #include "common/log/log.h"
+#include "metaserver/schema/stripes.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -26,24 +27,23 @@ asio::awaitable<Status> DrainService::drain_server(Context context, const proto:
   sight::Module module{context, kDrain};
   const ServerId server{request.server_id()};
   Transaction transaction(store_.kv);
-  const bool known = cluster_.servers.set_draining(transaction, server, request.drain());
+  const bool known = servers_.set_draining(transaction, server, request.drain());
   const Status done = known ? Status{} : unknown(server);
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), done, transaction)));
-  log::info("server {} is {}", cluster_.servers.name_of(server),
+  log::info("server {} is {}", servers_.name_of(server),
             request.drain() ? "being drained" : "no longer drained");
   co_return Status{};
 }
 
 Status DrainService::check_removable(ServerId server) const {
-  const ServerRecord* record = cluster_.servers.find(server);
+  const ServerRecord* record = servers_.find(server);
   if (!record) return unknown(server);
   const bool dead = record->liveness == proto::ServerState::DEAD;
   if (!dead && !record->stored.draining())
-    return {Code::kConflict,
-            fmt::format("server {} is in use: drain it first", cluster_.servers.name_of(server))};
-  if (!cluster_.holds_chunks(server)) return {};
+    return {Code::kConflict, fmt::format("server {} is in use: drain it first", servers_.name_of(server))};
+  if (!holds_chunks(store_.kv, server)) return {};
   return {Code::kConflict, fmt::format("server {} is {}, but not all of its chunks are elsewhere yet",
-                                       cluster_.servers.name_of(server), dead ? "dead" : "being drained")};
+                                       servers_.name_of(server), dead ? "dead" : "being drained")};
 }
 
 asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId server) {
@@ -57,7 +57,7 @@ asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId s
                        return ++count < kKeysABatch;
                      });
     more = count == kKeysABatch;
-    more = cluster_.quarantine.forget(transaction, server) || more;
+    more = quarantine_.forget(transaction, server) || more;
     KINTSUGI_CO_TRY(co_await store_.finish(context, {}, transaction));
   }
   co_return Status{};
@@ -75,11 +75,11 @@ asio::awaitable<Status> DrainService::remove_server(Context context,
   if (allowed.ok()) allowed = check_removable(server);
   Transaction transaction(store_.kv);
   if (allowed.ok()) {
-    cluster_.servers.remove(transaction, server);
-    cluster_.caches.forget(server);
+    servers_.remove(transaction, server);
+    caches_.forget(server);
   }
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), allowed, transaction)));
-  log::info("server {} was removed", cluster_.servers.name_of(server));
+  log::info("server {} was removed", servers_.name_of(server));
   co_return Status{};
 }
 

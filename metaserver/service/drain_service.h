@@ -2,7 +2,9 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/cache_map.h"
+#include "metaserver/chunks/quarantine.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
@@ -10,7 +12,8 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. References outlive it.
 class DrainService {
  public:
-  DrainService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
+  DrainService(MetaStore& store, ServerRegistry& servers, CacheMap& caches, Quarantine& quarantine)
+      : store_(store), servers_(servers), caches_(caches), quarantine_(quarantine) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -22,7 +25,9 @@ class DrainService {
   asio::awaitable<Status> forget_garbage(Context context, ServerId server);
 
   MetaStore& store_;
-  ClusterParts& cluster_;
+  ServerRegistry& servers_;
+  CacheMap& caches_;
+  Quarantine& quarantine_;
 };
 
 }  // namespace kintsugi::metaserver

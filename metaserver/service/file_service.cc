@@ -61,7 +61,7 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
       const auto stripe = load_stripe(reader, stripe_id);
       KINTSUGI_ASSERT(stripe);
       proto::Stripe& described = *response.add_stripes();
-      described = cluster_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
+      described = describer_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
       described.set_inline_data(stripe->inline_data());
       described.set_inline_crc(stripe->inline_crc());
       inline_bytes += stripe->inline_data().size();
@@ -84,7 +84,7 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
   };
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   const Status read = read_extents(request, response);
-  for (const ServerId server : cluster_.slow.list())
+  for (const ServerId server : slow_.list())
     response.add_slow_servers(server.value);
   module.output(0, response.stripes_size());
   co_return module.finish(co_await store_.finish_read(module.context(), read));
@@ -96,10 +96,10 @@ asio::awaitable<Status> FileService::seal_stripe(Context context, const proto::S
   Transaction transaction(store_.kv);
   std::vector<ChunkId> missing;
   const Status sealed =
-      cluster_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
-  if (sealed.ok() && !transaction.empty()) written_.note_placed(request.sealed());
+      writes_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
+  if (sealed.ok() && !transaction.empty()) writes_.written.note_placed(request.sealed());
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), sealed, transaction)));
-  written_.report(request.sealed(), missing);
+  writes_.written.report(request.sealed(), missing);
   co_return Status{};
 }
 
@@ -130,7 +130,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   file.upload_id = request.upload_id();
   const UploadId upload{request.upload_id()};
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  cluster_.uploads.gather(transaction, upload, request.sealed(), missing));
+                  writes_.uploads.gather(transaction, upload, request.sealed(), missing));
   KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), request.size(), stripes, false));
   file.extents = request.extents();
   if (!request.extents().empty()) {
@@ -148,7 +148,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   }
   KINTSUGI_ASSIGN(proto::Attributes made, names_.tree.put_file(transaction, request.path(), std::move(file),
                                                                request.replace(), freed, caller));
-  cluster_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  writes_.uploads.release(transaction, upload, request.extents(), stripes, freed);
   if (const Status counted = names_.quotas.account(transaction); !counted.ok())
     return Status{counted.code(), request.path() + " " + counted.message()};
   return made;
@@ -167,12 +167,12 @@ asio::awaitable<Status> FileService::commit_file(Context context, const proto::C
   FreedStripes freed;
   const Status made = extract(commit(transaction, request, missing, freed), *response.mutable_attributes());
   if (made.ok()) {
-    written_.note_placed(request.sealed());
-    cluster_.uploads.ended(UploadId{request.upload_id()});
+    writes_.written.note_placed(request.sealed());
+    writes_.uploads.ended(UploadId{request.upload_id()});
   }
   KINTSUGI_CO_TRY(
       module.finish(co_await store_.finish(module.context(), made, transaction, std::move(freed))));
-  written_.report(request.sealed(), missing);
+  writes_.written.report(request.sealed(), missing);
   co_return Status{};
 }
 
@@ -181,7 +181,7 @@ asio::awaitable<Status> FileService::keep_upload(Context context, const proto::K
   sight::Module module{context, kKeepUpload};
   const UploadId upload{request.upload_id()};
   const Status kept =
-      upload ? cluster_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
+      upload ? writes_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
   co_return module.finish(co_await store_.finish_read(module.context(), kept));
 }
 
@@ -190,10 +190,10 @@ asio::awaitable<Status> FileService::abort_upload(Context context, const proto::
   sight::Module module{context, kAbortUpload};
   Transaction transaction(store_.kv);
   std::vector<ServerId> servers;
-  cluster_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
+  writes_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
   for (ServerId server : servers)
-    cluster_.garbage.wake(server);
+    garbage_.wake(server);
   co_return Status{};
 }
 

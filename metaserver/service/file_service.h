@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/garbage.h"
+#include "metaserver/cluster/slow_servers.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
-#include "metaserver/service/written_stripes.h"
+#include "metaserver/service/stripe_describer.h"
+#include "metaserver/service/write_parts.h"
 
 namespace kintsugi::metaserver {
 
@@ -20,8 +22,14 @@ inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;
 /// One function for each RPC. References outlive it.
 class FileService {
  public:
-  FileService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster)
-      : store_(store), names_(names), cluster_(cluster), written_(cluster) {}
+  FileService(MetaStore& store, NamespaceParts& names, WriteParts& writes, Garbage& garbage,
+              const SlowServers& slow, const StripeDescriber& describer)
+      : store_(store),
+        names_(names),
+        writes_(writes),
+        garbage_(garbage),
+        slow_(slow),
+        describer_(describer) {}
   void register_on(rpc::Server& server);
 
   /// Where the range lies, as it is now.
@@ -47,8 +55,10 @@ class FileService {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
-  WrittenStripes written_;
+  WriteParts& writes_;
+  Garbage& garbage_;
+  const SlowServers& slow_;
+  const StripeDescriber& describer_;
 };
 
 }  // namespace kintsugi::metaserver

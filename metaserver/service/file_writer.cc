@@ -24,7 +24,7 @@ Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std:
   if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};
   proto::FileExtents kept;
   if (!wanted.inline_data.empty()) {
-    KINTSUGI_ASSIGN(const uint64_t id, cluster_.stripe_ids.take());
+    KINTSUGI_ASSIGN(const uint64_t id, stripe_ids_.take());
     *kept.mutable_extents() = wanted.extents;
     KINTSUGI_TRY(keep_inline(transaction, StripeId{id}, wanted.inline_data, wanted.inline_crc,
                              *kept.mutable_extents()));
@@ -68,7 +68,7 @@ void FileWriter::note_layout(const Transaction& transaction, const FileWrite& wa
     return stripe && is_wasteful(*stripe);
   });
   const bool crowds = !wanted.inline_data.empty() && store_.inline_is_crowded(transaction);
-  cluster_.compactions.wrote(wanted.inode, static_cast<size_t>(small), waste || crowds);
+  compactions_.wrote(wanted.inode, static_cast<size_t>(small), waste || crowds);
 }
 
 Status FileWriter::compact(Transaction& transaction, const proto::WriteExtentsRequest& request,

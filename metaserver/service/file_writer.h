@@ -4,8 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "metaserver/repair/compactions.h"
 #include "metaserver/schema/extents.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/schema/id_allocator.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
 #include "metaserver/sessions/clients.h"
@@ -37,8 +38,9 @@ struct WriteEffects {
 class FileWriter {
  public:
   /// References outlive it.
-  FileWriter(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
-      : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
+  FileWriter(MetaStore& store, NamespaceParts& names, Clients& clients, IdAllocator& stripe_ids,
+             Compactions& compactions)
+      : store_(store), names_(names), clients_(clients), stripe_ids_(stripe_ids), compactions_(compactions) {}
 
   /// The extents may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
   Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
@@ -56,8 +58,9 @@ class FileWriter {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
   Clients& clients_;
+  IdAllocator& stripe_ids_;
+  Compactions& compactions_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -25,8 +25,8 @@ Status FormatService::load(const proto::StoredCluster& cluster) {
 }
 
 Status FormatService::check_all_know(uint32_t format) const {
-  for (const auto& [id, server] : cluster_.servers.servers()) {
-    const std::string name = fmt::format("server {}", cluster_.servers.name_of(id));
+  for (const auto& [id, server] : servers_.servers()) {
+    const std::string name = fmt::format("server {}", servers_.name_of(id));
     // One that is being stopped is suspect at once, and may come back with another program.
     if (!server.registered || server.liveness != proto::ServerState::ALIVE)
       return {Code::kConflict,
@@ -35,7 +35,7 @@ Status FormatService::check_all_know(uint32_t format) const {
                           name)};
     KINTSUGI_TRY(proto::check_daemon_knows(server.newest_format, format, name));
   }
-  KINTSUGI_TRY(cluster_.host->check_all_know(format));
+  KINTSUGI_TRY(host_->check_all_know(format));
   const auto monitor = monitor_.monitor();
   if (!monitor) return {};
   return proto::check_daemon_knows(monitor->newest_format, format,

@@ -3,16 +3,19 @@
 
 #include "common/proto/meta.pb.h"
 #include "common/rpc/server.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/monitor_service.h"
+#include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
 
 class FormatService {
  public:
   /// References outlive it.
-  FormatService(MetaStore& store, const ClusterParts& cluster, const MonitorService& monitor)
-      : store_(store), cluster_(cluster), monitor_(monitor) {}
+  FormatService(MetaStore& store, const ServerRegistry& servers, const RepairHostSlot& host,
+                const MonitorService& monitor)
+      : store_(store), servers_(servers), host_(host), monitor_(monitor) {}
   void register_on(rpc::Server& server);
 
   /// Takes over the format of a cluster that exists. kNotSupported: this program does not know it.
@@ -25,7 +28,8 @@ class FormatService {
   Status check_all_know(uint32_t format) const;
 
   MetaStore& store_;
-  const ClusterParts& cluster_;
+  const ServerRegistry& servers_;
+  const RepairHostSlot& host_;
   const MonitorService& monitor_;
 };
 

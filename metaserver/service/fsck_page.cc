@@ -32,19 +32,19 @@ Status FsckPage::fill() {
   // place among names.
   if (!response_.more()) check_snapshots(in_saved, in_names);
   name_hanging_servers();
-  for (proto::ServerName& name : cluster_.servers_not_reported())
+  for (proto::ServerName& name : known_.reports.not_reported())
     *response_.add_not_reported() = std::move(name);
   return {};
 }
 
 void FsckPage::check_snapshots(bool in_saved, bool in_names) {
-  if (!names_.snapshots.any()) return;
-  const auto root = names_.places.at(request_.path().empty() ? "/" : request_.path());
+  if (!known_.names.snapshots.any()) return;
+  const auto root = known_.names.places.at(request_.path().empty() ? "/" : request_.path());
   if (!root || root->slot() != 0 || root->lists_snapshots()) return;
   const std::string_view after = request_.after();
   if (in_names) {
     const std::string next =
-        FsckNames(names_.snapshots, reader_, response_).check(root->id(), after.substr(1));
+        FsckNames(known_.names.snapshots, reader_, response_).check(root->id(), after.substr(1));
     if (!next.empty()) end_at(kNamesAfter + next, 0);
     return;
   }
@@ -53,7 +53,7 @@ void FsckPage::check_snapshots(bool in_saved, bool in_names) {
 }
 
 void FsckPage::check_saved(InodeId root, std::string_view after) {
-  const auto snapshots = names_.snapshots.below(reader_, root);
+  const auto snapshots = known_.names.snapshots.below(reader_, root);
   keys::Range range = keys::SavedKey::values_in(keys::all(keys::Kind::kExtent));
   if (!after.empty()) range.begin = std::string(after) + '\0';
   std::set<uint64_t> seen;
@@ -148,7 +148,7 @@ void FsckPage::check_stripe(const std::string& path, StripeId id) {
   const auto code = erasure::Code::get(*policy);
   const Stripe stripe{path, id, *stored, *code};
   response_.set_chunks(response_.chunks() + static_cast<uint64_t>(stored->chunks_size()));
-  const std::vector<uint32_t> available = cluster_.chunks.available_chunks(id, *stored);
+  const std::vector<uint32_t> available = known_.chunks.available_chunks(id, *stored);
   for (uint32_t i = 0; i < static_cast<uint32_t>(stored->chunks_size()); ++i) {
     if (!std::binary_search(available.begin(), available.end(), i)) problem.add_missing(i);
   }
@@ -170,8 +170,8 @@ void FsckPage::note_hanging(const Stripe& stripe, const std::vector<uint32_t>& a
     response_.set_stored_chunks(response_.stored_chunks() + 1);
     response_.set_stored_bytes(response_.stored_bytes() + chunk.length());
     const ServerId server{chunk.server_id()};
-    const ServerRecord* record = cluster_.servers.find(server);
-    if (record && cluster_.servers.silent(*record)) {
+    const ServerRecord* record = known_.servers.find(server);
+    if (record && known_.servers.silent(*record)) {
       response_.set_hanging_chunks(response_.hanging_chunks() + 1);
       ++hanging_[server];
     } else {
@@ -186,7 +186,8 @@ void FsckPage::note_hanging(const Stripe& stripe, const std::vector<uint32_t>& a
 void FsckPage::list(const Stripe& stripe) {
   proto::FsckStripe* listed = response_.add_listed();
   listed->set_path(stripe.path);
-  *listed->mutable_stripe() = cluster_.describe(stripe.id, stripe.stored, rpc::kOpRead, kReadCapabilityLife);
+  *listed->mutable_stripe() =
+      known_.describer.describe(stripe.id, stripe.stored, rpc::kOpRead, kReadCapabilityLife);
   listed_bytes_ += listed->ByteSizeLong();
 }
 
@@ -206,11 +207,11 @@ void FsckPage::add(proto::FsckProblem problem, const std::string& path, StripeId
 void FsckPage::name_hanging_servers() {
   for (const auto& [id, chunks] : hanging_) {
     if (response_.hanging_size() >= kFsckServersOfAPage) return;
-    const ServerRecord* record = cluster_.servers.find(id);
+    const ServerRecord* record = known_.servers.find(id);
     KINTSUGI_ASSERT(record);  // there was no wait since the file was found
-    const proto::ServerState server = cluster_.servers.state_of(*record);
+    const proto::ServerState server = known_.servers.state_of(*record);
     proto::FsckHanging* hanging = response_.add_hanging();
-    *hanging->mutable_server() = cluster_.servers.names().of(id);
+    *hanging->mutable_server() = known_.servers.names().of(id);
     hanging->set_address(server.address());
     hanging->set_liveness(server.liveness());
     hanging->set_seconds_since_heartbeat(server.seconds_since_heartbeat());

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "erasure/code.h"
+#include "metaserver/chunks/block_reports.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/namespace/tree_walk.h"
-#include "metaserver/service/cluster_parts.h"
 #include "metaserver/service/namespace_parts.h"
+#include "metaserver/service/stripe_describer.h"
 
 namespace kintsugi::metaserver {
 
@@ -26,10 +29,19 @@ inline constexpr int kFsckServersOfAPage = 1000;
 /// both sides of the end of a page name is checked on both.
 class FsckPage {
  public:
+  /// What files are compared with. All of it outlives the page.
+  struct Known {
+    const NamespaceParts& names;
+    const ServerRegistry& servers;
+    const ChunkMap& chunks;
+    const BlockReports& reports;
+    const StripeDescriber& describer;
+  };
+
   /// References outlive it.
-  FsckPage(const NamespaceParts& names, const ClusterParts& cluster, const Reader& reader,
-           const proto::FsckRequest& request, proto::FsckResponse& response)
-      : names_(names), cluster_(cluster), reader_(reader), request_(request), response_(response) {}
+  FsckPage(const Known& known, const Reader& reader, const proto::FsckRequest& request,
+           proto::FsckResponse& response)
+      : known_(known), reader_(reader), request_(request), response_(response) {}
 
   /// Errors: those of TreeWalk::start.
   Status fill();
@@ -61,8 +73,7 @@ class FsckPage {
   bool full() const { return inodes_ >= kFsckInodesOfAPage || full_of_extents(); }
   bool full_of_extents() const;
 
-  const NamespaceParts& names_;
-  const ClusterParts& cluster_;
+  const Known known_;
   const Reader& reader_;
   const proto::FsckRequest& request_;
   proto::FsckResponse& response_;

@@ -24,14 +24,14 @@ void HistoryService::register_on(rpc::Server& server) {
 asio::awaitable<Status> HistoryService::metadata_status(Context context, const Empty&,
                                                         proto::MetadataStatusResponse& response) {
   sight::Module module{context, kStatus};
-  response.mutable_mark()->set_epoch(cluster_.history.epoch());
-  response.mutable_mark()->set_position(cluster_.history.position());
-  response.set_starts(static_cast<uint32_t>(cluster_.history.starts()));
-  if (const auto& doubt = cluster_.history.doubt()) {
+  response.mutable_mark()->set_epoch(chunks_.history.epoch());
+  response.mutable_mark()->set_position(chunks_.history.position());
+  response.set_starts(static_cast<uint32_t>(chunks_.history.starts()));
+  if (const auto& doubt = chunks_.history.doubt()) {
     *response.mutable_doubt() = *doubt;
-    *response.mutable_doubt()->mutable_server() = cluster_.servers.names().of(ServerId{doubt->server_id()});
+    *response.mutable_doubt()->mutable_server() = servers_.of(ServerId{doubt->server_id()});
   }
-  response.set_quarantined_chunks(cluster_.quarantine.count());
+  response.set_quarantined_chunks(chunks_.quarantine.count());
   response.set_format(store_.format);
   response.set_newest_format(proto::kNewestFormat);
   co_return module.finish(co_await store_.finish_read(module.context()));
@@ -40,7 +40,7 @@ asio::awaitable<Status> HistoryService::metadata_status(Context context, const E
 asio::awaitable<Status> HistoryService::accept_metadata(Context context, const Empty&, Empty&) {
   sight::Module module{context, kAccept};
   Transaction transaction(store_.kv);
-  const Status accepted = cluster_.history.accept(transaction);
+  const Status accepted = chunks_.history.accept(transaction);
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), accepted, transaction)));
   log::warning("an operator accepted this metadata as it is: deletions continue");
   co_return Status{};
@@ -50,9 +50,9 @@ asio::awaitable<Status> HistoryService::list_quarantine(Context context,
                                                         const proto::ListQuarantineRequest& request,
                                                         proto::ListQuarantineResponse& response) {
   sight::Module module{context, kListQuarantine};
-  response = cluster_.quarantine.list(store_.kv, request);
+  response = chunks_.quarantine.list(store_.kv, request);
   for (proto::QuarantinedChunk& chunk : *response.mutable_chunks())
-    *chunk.mutable_server() = cluster_.servers.names().of(ServerId{chunk.server_id()});
+    *chunk.mutable_server() = servers_.of(ServerId{chunk.server_id()});
   module.output(0, response.chunks_size());
   co_return module.finish(co_await store_.finish_read(module.context()));
 }
@@ -62,7 +62,7 @@ asio::awaitable<Status> HistoryService::change_quarantine(Context context,
                                                           proto::ChangeQuarantineResponse& response) {
   sight::Module module{context, kChange};
   const bool empty = request.change() == proto::ChangeQuarantineRequest::EMPTY;
-  if (empty && cluster_.history.doubt()) {
+  if (empty && chunks_.history.doubt()) {
     const Status refused{Code::kConflict,
                          "the metadata is in doubt: decide on that first (see `kintsugi metadata status`)"};
     co_return module.finish(co_await store_.finish_read(module.context(), refused));
@@ -71,12 +71,12 @@ asio::awaitable<Status> HistoryService::change_quarantine(Context context,
   do {
     Transaction transaction(store_.kv);
     std::vector<ServerId> servers;
-    const uint64_t changed = cluster_.quarantine.change(transaction, request.change(),
-                                                        StripeId{request.stripe_id()}, from, servers);
+    const uint64_t changed = chunks_.quarantine.change(transaction, request.change(),
+                                                       StripeId{request.stripe_id()}, from, servers);
     response.set_chunks(response.chunks() + changed);
     KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
     for (ServerId server : servers)
-      cluster_.garbage.wake(server);
+      chunks_.garbage.wake(server);
   } while (!from.empty());
   if (request.stripe_id() != 0 && response.chunks() == 0) {
     co_return module.finish(

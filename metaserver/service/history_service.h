@@ -3,7 +3,8 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/cluster/server_names.h"
+#include "metaserver/service/chunk_parts.h"
 #include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
@@ -11,7 +12,8 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. References outlive it.
 class HistoryService {
  public:
-  HistoryService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
+  HistoryService(MetaStore& store, ChunkParts& chunks, const ServerNames& servers)
+      : store_(store), chunks_(chunks), servers_(servers) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -25,7 +27,8 @@ class HistoryService {
                                             proto::ChangeQuarantineResponse& response);
 
   MetaStore& store_;
-  ClusterParts& cluster_;
+  ChunkParts& chunks_;
+  const ServerNames& servers_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -7,6 +7,7 @@
 #include "erasure/code.h"
 #include "erasure/policy.h"
 #include "metaserver/service/fsck_page.h"
+#include "metaserver/service/server_state.h"
 #include "metaserver/service/servers_room.h"
 #include "monitoring/sight/module.h"
 
@@ -40,9 +41,9 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
   sight::Module module{context, kDiagnose};
   response.set_reduced(true);
   const TimePoint now = store_.runtime.clock.now();
-  for (const auto& [id, server] : cluster_.servers.servers()) {
+  for (const auto& [id, server] : servers_.registry.servers()) {
     const proto::SightSummary& sight = server.load.sight();
-    const proto::ServerState state = cluster_.servers.state_of(server);
+    const proto::ServerState state = servers_.registry.state_of(server);
     const uint64_t silent =
         static_cast<uint64_t>(std::max<int64_t>(0, (now - server.last_heartbeat).count()));
     proto::ProcessLine& process = *response.add_processes();
@@ -52,7 +53,7 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     process.set_silent_ns(silent);
     process.set_live(sight.live());
     process.set_loop_lag_ns(sight.loop_lag_ns());
-    if (auto held = cluster_.rebalancer.held_back(id)) *response.add_held_back() = std::move(*held);
+    if (auto held = rebalancer_.held_back(id)) *response.add_held_back() = std::move(*held);
     const bool is_silent = server.liveness != proto::ServerState::ALIVE;
     if (!is_silent && sight.stalled() == 0) continue;
     proto::Verdict& verdict = *response.add_verdicts();
@@ -71,7 +72,7 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
   std::ranges::stable_sort(*response.mutable_verdicts(), std::greater<>(), &proto::Verdict::since_ns);
   const auto policy = erasure::Policy::parse(names_.policies.default_policy(Reader(store_.kv)));
   const proto::Room servers =
-      policy ? servers_room(cluster_, *policy, store_.options.chunk_bytes) : proto::Room();
+      policy ? servers_room(servers_, *policy, store_.options.chunk_bytes) : proto::Room();
   for (proto::Verdict& verdict : proto::no_room(servers, store_.room.describe()))
     *response.add_verdicts() = std::move(verdict);
   co_return module.finish({});
@@ -84,21 +85,25 @@ asio::awaitable<Status> InspectService::ping(Context, const Empty&, Empty&) {
 asio::awaitable<Status> InspectService::list_servers(Context context, const Empty&,
                                                      proto::ListServersResponse& response) {
   sight::Module module{context, kListServers};
-  for (const auto& [id, server] : cluster_.servers.servers())
-    *response.add_servers() = cluster_.state_of(server);
+  for (const auto& [id, server] : servers_.registry.servers())
+    *response.add_servers() = state_of(server);
   co_return module.finish(co_await store_.finish_read(module.context()));
+}
+
+proto::ServerState InspectService::state_of(const ServerRecord& server) const {
+  return server_state(server, servers_, chunks_.block_reports, rebalancer_, store_.kv);
 }
 
 Status InspectService::describe_stripe(StripeId id, proto::ShowStripeResponse& response) const {
   const auto stored = load_stripe(store_.kv, id);
   if (!stored) return {Code::kNotFound, fmt::format("stripe {} does not exist", id)};
-  *response.mutable_stripe() = cluster_.describe(id, *stored, rpc::kOpRead, kReadCapabilityLife);
+  *response.mutable_stripe() = describer_.describe(id, *stored, rpc::kOpRead, kReadCapabilityLife);
   for (const proto::StoredChunk& chunk : stored->chunks()) {
-    if (const ServerRecord* server = cluster_.servers.find(ServerId{chunk.server_id()})) {
-      *response.add_servers() = cluster_.state_of(*server);
+    if (const ServerRecord* server = servers_.registry.find(ServerId{chunk.server_id()})) {
+      *response.add_servers() = state_of(*server);
     }
   }
-  const std::vector<uint32_t> available = cluster_.chunks.available_chunks(id, *stored);
+  const std::vector<uint32_t> available = chunks_.map.available_chunks(id, *stored);
   const bool whole = available.size() == static_cast<size_t>(stored->chunks_size());
   response.set_state(whole ? "healthy" : code_of(*stored)->decodable(available) ? "degraded" : "lost");
   return {};
@@ -115,7 +120,9 @@ asio::awaitable<Status> InspectService::fsck(Context context, const proto::FsckR
                                              proto::FsckResponse& response) {
   sight::Module module{context, kFsck};
   const std::unique_ptr<const ReadView> snapshot = store_.kv.snapshot();
-  const Status checked = FsckPage(names_, cluster_, Reader(*snapshot), request, response).fill();
+  const Status checked = FsckPage({names_, servers_.registry, chunks_.map, chunks_.block_reports, describer_},
+                                  Reader(*snapshot), request, response)
+                             .fill();
   module.output(0, double(response.files()));
   module.output(1, double(response.problems_size()));
   co_return module.finish(co_await store_.finish_read(module.context(), checked));

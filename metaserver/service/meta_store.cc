@@ -4,6 +4,7 @@
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/snapshot_saving.h"
 #include "monitoring/sight/module.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::metaserver {
 
@@ -15,6 +16,10 @@ constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
 constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
 
 }  // namespace
+
+Context MetaStore::background_context() const {
+  return options.recorder != nullptr ? options.recorder->root_context() : Context{};
+}
 
 Status MetaStore::check_inline_room(const Transaction& transaction, uint64_t bytes) {
   KINTSUGI_TRY(room.check());
@@ -32,25 +37,25 @@ asio::awaitable<Status> MetaStore::finish_read(Context context, Status done) {
 }
 
 asio::awaitable<Status> MetaStore::finish_repeated(Context context, Status done) {
-  co_await clients_.promises.heard(clients_.promises.unheard());
+  co_await followers_.clients.promises.heard(followers_.clients.promises.unheard());
   co_return co_await finish_read(context, std::move(done));
 }
 
 asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transaction& transaction,
                                           FreedStripes freed) {
-  if (done.ok()) done = names_.quotas.account(transaction);
+  if (done.ok()) done = followers_.names.quotas.account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
-  save_for_snapshots(names_.snapshots, transaction, freed);
+  save_for_snapshots(followers_.names.snapshots, transaction, freed);
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
   // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
   // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.
-  names_.settling.follow(transaction);
-  names_.snapshots.follow(transaction);
-  names_.trash.follow(transaction);
-  names_.quotas.follow(transaction);
-  cluster_.servers.follow(transaction);
-  Promises::Hearers hearers = clients_.promises.changed(transaction);
+  followers_.names.settling.follow(transaction);
+  followers_.names.snapshots.follow(transaction);
+  followers_.names.trash.follow(transaction);
+  followers_.names.quotas.follow(transaction);
+  followers_.servers.follow(transaction);
+  Promises::Hearers hearers = followers_.clients.promises.changed(transaction);
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);
@@ -59,15 +64,15 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
     KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kComplete, "commit");
     KINTSUGI_CO_TRY(module.finish(committed));
   }
-  cluster_.garbage.wake_all_of(freed);
+  followers_.garbage.wake_all_of(freed);
   for (const auto& [id, stripe] : freed) {
-    cluster_.chunks.forget(id, stripe);
-    cluster_.host->stripe_deleted(id);
+    followers_.chunks.forget(id, stripe);
+    followers_.host->stripe_deleted(id);
   }
   if (!hearers.empty()) {
     sight::Module module(context, kBreakPromises);
     const sight::Wait wait(module.context(), sight::WaitKind::kResource);
-    co_await clients_.promises.heard(std::move(hearers));
+    co_await followers_.clients.promises.heard(std::move(hearers));
   }
   co_return Status{};
 }

@@ -8,11 +8,14 @@
 #include "common/proto/formats.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/chunks/garbage.h"
 #include "metaserver/cluster/options.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/schema/transaction.h"
-#include "metaserver/service/cluster_parts.h"
 #include "metaserver/service/namespace_parts.h"
+#include "metaserver/service/repair_host.h"
 #include "metaserver/service/store_room.h"
 #include "metaserver/sessions/clients.h"
 
@@ -22,16 +25,20 @@ namespace kintsugi::metaserver {
 /// ends in finish().
 class MetaStore {
  public:
+  /// What is in memory and follows what is stored (docs/decisions/036). All of it outlives the store.
+  struct Followers {
+    NamespaceParts& names;
+    ServerRegistry& servers;
+    ChunkMap& chunks;
+    Garbage& garbage;
+    const RepairHostSlot& host;
+    Clients& clients;
+  };
+
   /// References outlive it.
   MetaStore(const runtime::Runtime& runtime, const MetaServerOptions& options, KeyValueStore& kv,
-            NamespaceParts& names, ClusterParts& cluster, Clients& clients)
-      : runtime(runtime),
-        options(options),
-        kv(kv),
-        room(kv, runtime.clock),
-        names_(names),
-        cluster_(cluster),
-        clients_(clients) {}
+            const Followers& followers)
+      : runtime(runtime), options(options), kv(kv), room(kv, runtime.clock), followers_(followers) {}
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
   /// returns only once what `done` was derived from is durable, and nobody may believe what was before it. It counts
@@ -42,6 +49,9 @@ class MetaStore {
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Context context, Status done = {});
+
+  /// The context of work for which nobody waits.
+  Context background_context() const;
 
   /// The metadata may keep so many bytes of files more. kLimitExceeded: they have to go to stripes.
   Status check_inline_room(const Transaction& transaction, uint64_t bytes);
@@ -59,9 +69,7 @@ class MetaStore {
   bool stopping = false;
 
  private:
-  NamespaceParts& names_;
-  ClusterParts& cluster_;
-  Clients& clients_;
+  const Followers followers_;
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

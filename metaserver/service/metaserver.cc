@@ -22,30 +22,37 @@ std::string make_cluster_id(runtime::Random& random) {
 MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
                        KeyValueStore& store)
     : state_(runtime, std::move(options), secret, store),
-      watch_(state_.store.runtime, secret, state_.cluster.servers),
+      watch_(state_.store.runtime, secret, state_.servers.registry),
       server_(runtime, secret, state_.options.recorder,
               {.signed_for = std::max(kReadCapabilityLife, state_.options.upload_ttl)}),
-      namespace_service_(state_.store, state_.names, state_.cluster, state_.clients),
-      allocation_service_(state_.store, state_.names, state_.cluster),
+      namespace_service_(state_.store, state_.names, state_.clients, state_.servers, state_.chunks.health,
+                         state_.chunks.block_reports),
+      allocation_service_(state_.store, state_.names, state_.servers, state_.new_stripes,
+                          state_.writes.uploads, state_.describer),
       names_service_(state_.store, state_.names, state_.clients, state_.lease_grants),
-      file_service_(state_.store, state_.names, state_.cluster),
-      write_service_(state_.store, state_.names, state_.cluster, state_.clients, names_service_),
+      file_service_(state_.store, state_.names, state_.writes, state_.chunks.garbage, state_.servers.slow,
+                    state_.describer),
+      file_writer_(state_.store, state_.names, state_.clients, state_.new_stripes.ids,
+                   state_.repairs.compactions),
+      write_service_(state_.store, state_.names, state_.clients, state_.writes, file_writer_, names_service_),
       inode_service_(state_.store, state_.names, state_.clients, state_.lease_grants, file_service_),
-      session_service_(state_.store, state_.names, state_.cluster, state_.clients),
+      session_service_(state_.store, state_.names, state_.clients, state_.servers.slow),
       quota_service_(state_.store, state_.names),
       snapshot_service_(state_.store, state_.names),
       trash_service_(state_.store, state_.names, state_.clients),
-      server_service_(state_.store, state_.cluster, watch_),
-      inspect_service_(state_.store, state_.names, state_.cluster),
-      drain_service_(state_.store, state_.cluster),
-      history_service_(state_.store, state_.cluster),
-      monitor_service_(state_.store, state_.cluster.slow),
-      format_service_(state_.store, state_.cluster, monitor_service_),
-      daemon_list_(state_.cluster, monitor_service_),
-      repair_service_(state_.store, state_.cluster),
+      server_service_(state_.store, state_.servers, state_.chunks, state_.repairs.host, watch_),
+      inspect_service_(state_.store, state_.names, state_.servers, state_.chunks, state_.repairs.rebalancer,
+                       state_.describer),
+      drain_service_(state_.store, state_.servers.registry, state_.servers.caches, state_.chunks.quarantine),
+      history_service_(state_.store, state_.chunks, state_.servers.registry.names()),
+      monitor_service_(state_.store, state_.servers.slow),
+      format_service_(state_.store, state_.servers.registry, state_.repairs.host, monitor_service_),
+      daemon_list_(state_.servers.registry, state_.repairs.host, monitor_service_),
+      repair_service_(state_.store, state_.servers.registry, state_.chunks.map, state_.chunks.garbage),
       token_gate_(state_.store.kv, state_.names.snapshots, state_.names.places),
       token_service_(state_.store, secret, server_),
-      background_(state_.store, state_.names, state_.cluster, state_.clients) {
+      cluster_upkeep_(state_.store, state_.servers, state_.chunks, state_.writes.uploads, state_.repairs),
+      namespace_upkeep_(state_.store, state_.names, state_.clients) {
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
@@ -76,21 +83,22 @@ MetaServer::~MetaServer() = default;
 
 asio::awaitable<Status> MetaServer::start() {
   KINTSUGI_CO_TRY(state_.options.check());
-  state_.cluster.history.load();
+  state_.chunks.history.load();
   KINTSUGI_CO_TRY(co_await open_store());
   KINTSUGI_CO_TRY(co_await state_.names.inode_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.cluster.stripe_ids.start());
-  KINTSUGI_CO_TRY(co_await state_.cluster.history.begin());
-  state_.cluster.quarantine.load(state_.store.kv);
-  state_.cluster.servers.load(state_.store.kv);
-  state_.cluster.uploads.load(state_.store.kv);
+  KINTSUGI_CO_TRY(co_await state_.new_stripes.ids.start());
+  KINTSUGI_CO_TRY(co_await state_.chunks.history.begin());
+  state_.chunks.quarantine.load(state_.store.kv);
+  state_.servers.registry.load(state_.store.kv);
+  state_.writes.uploads.load(state_.store.kv);
   state_.clients.load(state_.store.kv);
   state_.names.quotas.load(state_.store.kv);
   state_.names.snapshots.load(state_.store.kv);
   state_.names.trash.load(state_.store.kv);
   token_service_.load();
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
-  background_.start();
+  cluster_upkeep_.start();
+  namespace_upkeep_.start();
   log::info("metaserver of cluster {} serves at {}", state_.store.cluster_id,
             server_.local_endpoint().to_string());
   co_return Status{};
@@ -122,13 +130,15 @@ asio::awaitable<void> MetaServer::stop() {
   if (std::exchange(stopped_, true)) co_return;
   state_.store.stopping = true;
   state_.clients.stop();
-  state_.cluster.servers_changed.notify_all();
-  background_.request_stop();
+  state_.servers.changed.notify_all();
+  cluster_upkeep_.request_stop();
+  namespace_upkeep_.request_stop();
   co_await server_.stop();
   co_await watch_.stop();
-  co_await background_.join();
+  co_await cluster_upkeep_.join();
+  co_await namespace_upkeep_.join();
   co_await state_.names.inode_ids.stop();
-  co_await state_.cluster.stripe_ids.stop();
+  co_await state_.new_stripes.ids.stop();
 }
 
 MetaServerStats MetaServer::stats() const {
@@ -139,14 +149,14 @@ MetaServerStats MetaServer::stats() const {
     stats.directories = totals->directories();
     stats.stripes = totals->stripes();
   }
-  stats.servers_alive = state_.cluster.servers.count(proto::ServerState::ALIVE);
-  stats.servers_suspect = state_.cluster.servers.count(proto::ServerState::SUSPECT);
-  stats.servers_dead = state_.cluster.servers.count(proto::ServerState::DEAD);
-  stats.lost_chunks = state_.cluster.chunks.lost_chunks();
-  stats.health = state_.cluster.health.counts();
-  stats.live_uploads = state_.cluster.uploads.live();
-  stats.quarantined_chunks = state_.cluster.quarantine.count();
-  stats.in_doubt = state_.cluster.history.doubt().has_value();
+  stats.servers_alive = state_.servers.registry.count(proto::ServerState::ALIVE);
+  stats.servers_suspect = state_.servers.registry.count(proto::ServerState::SUSPECT);
+  stats.servers_dead = state_.servers.registry.count(proto::ServerState::DEAD);
+  stats.lost_chunks = state_.chunks.map.lost_chunks();
+  stats.health = state_.chunks.health.counts();
+  stats.live_uploads = state_.writes.uploads.live();
+  stats.quarantined_chunks = state_.chunks.quarantine.count();
+  stats.in_doubt = state_.chunks.history.doubt().has_value();
   return stats;
 }
 

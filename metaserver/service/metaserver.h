@@ -15,10 +15,11 @@
 #include "metaserver/cluster/options.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/service/allocation_service.h"
-#include "metaserver/service/background_work.h"
+#include "metaserver/service/cluster_upkeep.h"
 #include "metaserver/service/daemon_list.h"
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
+#include "metaserver/service/file_writer.h"
 #include "metaserver/service/format_service.h"
 #include "metaserver/service/history_service.h"
 #include "metaserver/service/inode_service.h"
@@ -27,6 +28,7 @@
 #include "metaserver/service/monitor_service.h"
 #include "metaserver/service/names_service.h"
 #include "metaserver/service/namespace_service.h"
+#include "metaserver/service/namespace_upkeep.h"
 #include "metaserver/service/quota_service.h"
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
@@ -58,7 +60,7 @@ class MetaServer {
   ~MetaServer();
 
   /// To be called before start(). The host lives until stop() has returned.
-  void set_host(RepairHost& host) { state_.cluster.host = &host; }
+  void set_host(RepairHost& host) { state_.repairs.host.set(host); }
   /// For more handlers, before start().
   rpc::Server& server() { return server_; }
 
@@ -91,6 +93,7 @@ class MetaServer {
   AllocationService allocation_service_;
   NamesService names_service_;
   FileService file_service_;
+  FileWriter file_writer_;
   WriteService write_service_;
   InodeService inode_service_;
   SessionService session_service_;
@@ -107,7 +110,8 @@ class MetaServer {
   RepairService repair_service_;
   TokenGate token_gate_;
   TokenService token_service_;
-  BackgroundWork background_;
+  ClusterUpkeep cluster_upkeep_;
+  NamespaceUpkeep namespace_upkeep_;
   bool made_cluster_ = false;
   bool stopped_ = false;
 };

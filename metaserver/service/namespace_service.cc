@@ -260,7 +260,7 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
 asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
                                                     proto::DiskFreeResponse& response) {
   sight::Module module{context, kDiskFree};
-  for (const auto& [id, server] : cluster_.servers.servers()) {
+  for (const auto& [id, server] : servers_.registry.servers()) {
     response.set_servers(response.servers() + 1);
     if (server.liveness == proto::ServerState::DEAD) continue;
     if (server.liveness == proto::ServerState::ALIVE)
@@ -270,17 +270,19 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
   const Reader reader(store_.kv);
   response.set_policy(names_.policies.default_policy(reader));
   if (const auto policy = erasure::Policy::parse(response.policy())) {
-    const Capacity capacity = capacity_now(cluster_.servers, *policy);
+    const Capacity capacity = capacity_now(servers_.registry, *policy);
     response.set_total_bytes(capacity.total_bytes);
     response.set_free_bytes(capacity.free_bytes);
     response.set_storable_bytes(capacity.storable_bytes);
-    *response.mutable_servers_room() = servers_room(cluster_, *policy, store_.options.chunk_bytes);
+    *response.mutable_servers_room() = servers_room(servers_, *policy, store_.options.chunk_bytes);
   }
   *response.mutable_metadata_room() = store_.room.describe();
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
-  *response.mutable_health() = cluster_.stripe_health();
+  *response.mutable_health() = health_.counts();
+  for (proto::ServerName& name : reports_.not_reported())
+    *response.mutable_health()->add_not_reported() = std::move(name);
   co_return module.finish(co_await store_.finish_read(module.context()));
 }
 

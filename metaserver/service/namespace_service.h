@@ -2,9 +2,11 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/block_reports.h"
+#include "metaserver/repair/stripe_health.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
+#include "metaserver/service/server_parts.h"
 #include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
@@ -12,8 +14,14 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. References outlive it.
 class NamespaceService {
  public:
-  NamespaceService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
-      : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
+  NamespaceService(MetaStore& store, NamespaceParts& names, Clients& clients, const ServerParts& servers,
+                   const StripeHealth& health, const BlockReports& reports)
+      : store_(store),
+        names_(names),
+        clients_(clients),
+        servers_(servers),
+        health_(health),
+        reports_(reports) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -45,8 +53,10 @@ class NamespaceService {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
   Clients& clients_;
+  const ServerParts& servers_;
+  const StripeHealth& health_;
+  const BlockReports& reports_;
 };
 
 }  // namespace kintsugi::metaserver

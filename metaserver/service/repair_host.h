@@ -42,4 +42,20 @@ class RepairHost {
   virtual void moves_cancelled(ServerId /*from*/) {}
 };
 
+/// The host that is told: one that does nothing, until another is set.
+class RepairHostSlot {
+ public:
+  RepairHostSlot() = default;
+  RepairHostSlot(const RepairHostSlot&) = delete;
+  RepairHostSlot& operator=(const RepairHostSlot&) = delete;
+
+  /// The host outlives whatever tells it.
+  void set(RepairHost& host) { host_ = &host; }
+  RepairHost* operator->() const { return host_; }
+
+ private:
+  RepairHost nobody_;
+  RepairHost* host_ = &nobody_;  ///< never null
+};
+
 }  // namespace kintsugi::metaserver

@@ -14,13 +14,12 @@ Status gone(StripeId stripe) {
 }  // namespace
 
 bool RepairService::deletion_ordered(ChunkId chunk, ServerId server) const {
-  return Garbage::pending(store_.kv, server, chunk) && !cluster_.garbage.withdrawable(server, chunk);
+  return Garbage::pending(store_.kv, server, chunk) && !garbage_.withdrawable(server, chunk);
 }
 
 bool RepairService::deletion_pending(ChunkId chunk, ServerId server) const {
   if (!Garbage::pending(store_.kv, server, chunk)) return false;
-  return !cluster_.garbage.withdrawable(server, chunk) ||
-         !cluster_.garbage.postponed(store_.kv, server, chunk);
+  return !garbage_.withdrawable(server, chunk) || !garbage_.postponed(store_.kv, server, chunk);
 }
 
 Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId server,
@@ -28,10 +27,9 @@ Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId serve
   if (chunk.index >= static_cast<uint32_t>(stripe.chunks_size())) {
     return {Code::kInvalidArgument, fmt::format("stripe {} has no chunk {}", chunk.stripe, chunk.index)};
   }
-  if (!cluster_.servers.find(server))
-    return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
+  if (!servers_.find(server)) return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
   // The chunks of a dead server were told as lost when it died: nobody would look for this one.
-  if (cluster_.servers.is_dead(server))
+  if (servers_.is_dead(server))
     return {Code::kUnavailable, fmt::format("server {} is dead", name_of(server))};
   const ServerId place{stripe.chunks(static_cast<int>(chunk.index)).server_id()};
   if (place != expected_old)
@@ -47,14 +45,14 @@ Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId serve
             fmt::format("server {} is about to delete an older copy of chunk {}", name_of(server), chunk)};
   }
   // The copy stood there before its commit and was taken for a stale one: the server has deleted it, or will.
-  if (cluster_.garbage.deleted_lately(server, chunk))
+  if (garbage_.deleted_lately(server, chunk))
     return {Code::kConflict,
             fmt::format("server {} was told to delete chunk {} meanwhile", name_of(server), chunk)};
   return {};
 }
 
 void RepairService::begins(ChunkId chunk) {
-  cluster_.garbage.copy_begins(chunk);
+  garbage_.copy_begins(chunk);
 }
 
 Status RepairService::can_commit(ChunkId chunk, ServerId expected_old, ServerId server) const {
@@ -72,12 +70,11 @@ ServerId RepairService::place_of(ChunkId chunk) const {
 asio::awaitable<Status> RepairService::discard_copy(ChunkId chunk, ServerId server) {
   if (chunk.index > keys::kMaxIndex)
     co_return Status{Code::kInvalidArgument, fmt::format("no chunk has number {}", chunk.index)};
-  if (place_of(chunk) == server || !cluster_.servers.find(server))
-    co_return co_await store_.finish_read(Context{});
+  if (place_of(chunk) == server || !servers_.find(server)) co_return co_await store_.finish_read(Context{});
   Transaction transaction(store_.kv);
   transaction.put(keys::garbage(server, chunk), "");
   KINTSUGI_CO_TRY(co_await store_.finish(Context{}, {}, transaction));
-  cluster_.garbage.wake(server);
+  garbage_.wake(server);
   co_return Status{};
 }
 
@@ -90,14 +87,14 @@ asio::awaitable<Status> RepairService::commit(Context context, ChunkId chunk, Se
   const Status allowed = check(chunk, expected_old, server, *stripe, deletion_ordered(chunk, server));
   if (allowed.ok()) {
     // Before the commit suspends: a block report that was collected earlier may come in meanwhile.
-    cluster_.chunks.set_placed(chunk, server);
+    chunks_.set_placed(chunk, server);
     // The deletion of a copy that waits for the chunk to be available elsewhere would wait for this very repair. It may
     // be taken back: check() has seen that no server was ever told.
     if (Garbage::pending(store_.kv, server, chunk)) transaction.remove(keys::garbage(server, chunk));
     if (server != expected_old) move_chunk(transaction, chunk, *stripe, server);
   }
   const Status status = module.finish(co_await store_.finish(module.context(), allowed, transaction));
-  if (status.ok() && expected_old) cluster_.garbage.wake(expected_old);
+  if (status.ok() && expected_old) garbage_.wake(expected_old);
   co_return status;
 }
 

@@ -6,7 +6,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/context.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/chunks/garbage.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/service/meta_store.h"
 
 namespace kintsugi::metaserver {
@@ -20,7 +22,8 @@ namespace kintsugi::metaserver {
 class RepairService {
  public:
   /// References outlive it.
-  RepairService(MetaStore& store, ClusterParts& cluster) : store_(store), cluster_(cluster) {}
+  RepairService(MetaStore& store, const ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage)
+      : store_(store), servers_(servers), chunks_(chunks), garbage_(garbage) {}
 
   /// A deletion of the chunk is, or may have been, ordered at `server`, or would be before a copy is made there: commit
   /// would refuse it.
@@ -39,13 +42,15 @@ class RepairService {
   ServerId place_of(ChunkId chunk) const;
 
  private:
-  std::string name_of(ServerId server) const { return cluster_.servers.name_of(server); }
+  std::string name_of(ServerId server) const { return servers_.name_of(server); }
   bool deletion_ordered(ChunkId chunk, ServerId server) const;
   Status check(ChunkId chunk, ServerId expected_old, ServerId server, const proto::StoredStripe& stripe,
                bool to_be_deleted) const;
 
   MetaStore& store_;
-  ClusterParts& cluster_;
+  const ServerRegistry& servers_;
+  ChunkMap& chunks_;
+  Garbage& garbage_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -50,24 +50,24 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   const ServerId server{request.server_id()};
   KINTSUGI_CO_TRY(module.finish(proto::check_daemon_format(request.newest_format(), store_.format)));
   Transaction transaction(store_.kv);
-  const Result<ServerRegistry::Before> before = cluster_.servers.register_server(transaction, request);
+  const Result<ServerRegistry::Before> before = servers_.registry.register_server(transaction, request);
   if (before && *before == ServerRegistry::Before::kReplaces) {
-    response.set_replaces(cluster_.servers.find(server)->stored.incarnation());
+    response.set_replaces(servers_.registry.find(server)->stored.incarnation());
     co_return module.finish({});
   }
-  if (before && *before == ServerRegistry::Before::kDead) cluster_.host->server_returned(server);
+  if (before && *before == ServerRegistry::Before::kDead) host_->server_returned(server);
   const Status registered = before ? Status{} : before.error();
   if (before) watch_.heard(server, rpc::connection_of(context));
-  if (before) cluster_.history.check_mark(transaction, server, request.seen());
+  if (before) chunks_.history.check_mark(transaction, server, request.seen());
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), registered, transaction)));
-  cluster_.garbage.wake(server);
-  cluster_.caches.forget(server);
-  cluster_.servers_changed.notify_all();
+  chunks_.garbage.wake(server);
+  servers_.caches.forget(server);
+  servers_.changed.notify_all();
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(store_.options.heartbeat_interval).count()));
   response.set_cluster_id(store_.cluster_id);
   response.set_format(store_.format);
-  const proto::ServerName name = cluster_.servers.names().of(server);
+  const proto::ServerName name = servers_.registry.names().of(server);
   response.set_number(name.number());
   response.set_name(name.name());
   co_return Status{};
@@ -77,10 +77,10 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
                                                  proto::HeartbeatResponse& response) {
   sight::Module module{context, kHeartbeat, {double(request.lost_size())}};
   const ServerId server{request.server_id()};
-  const ServerRecord* known = cluster_.servers.find(server);
+  const ServerRecord* known = servers_.registry.find(server);
   if (known != nullptr && known->registered)
-    tell_failed_disks(cluster_.servers.name_of(server), known->load, request);
-  const auto verdict = cluster_.servers.heartbeat(request);
+    tell_failed_disks(servers_.registry.name_of(server), known->load, request);
+  const auto verdict = servers_.registry.heartbeat(request);
   if (!verdict) co_return module.finish(co_await store_.finish_read(module.context(), verdict.error()));
   response.set_format(store_.format);
   response.set_wall_clock_ns(store_.runtime.clock.wall_now().time_since_epoch().count());
@@ -93,23 +93,23 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   }
   watch_.heard(server, rpc::connection_of(context));
   watch_disks(server, request);
-  cluster_.caches.apply(server, request);
+  servers_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why =
-        fmt::format("server {} found it missing or corrupt", cluster_.servers.name_of(server));
+        fmt::format("server {} found it missing or corrupt", servers_.registry.name_of(server));
     const ChunkId chunk{StripeId{lost.stripe_id()}, lost.index()};
-    if (!cluster_.report_lost(chunk, server, why, false)) cluster_.block_reports.note_lost_early(server);
+    if (!report_lost(chunk, server, why, false)) chunks_.block_reports.note_lost_early(server);
   }
   Transaction transaction(store_.kv);
-  const bool hold = cluster_.history.doubt().has_value();
-  const Garbage::Orders orders = cluster_.garbage.exchange(transaction, request, hold);
+  const bool hold = chunks_.history.doubt().has_value();
+  const Garbage::Orders orders = chunks_.garbage.exchange(transaction, request, hold);
   // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it
   // back: it leaves only once they are durable. A heartbeat without orders waits for nothing.
   if (!orders.victims.empty() || !transaction.empty()) {
     KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), {}, transaction)));
   }
   // The commit took a while: a doubt may have begun meanwhile. Orders that are not sent count as lost on their way.
-  if (!cluster_.history.doubt()) {
+  if (!chunks_.history.doubt()) {
     response.set_orders(orders.number);
     for (ChunkId victim : orders.victims) {
       proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
@@ -117,25 +117,34 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
       ordered->set_index(victim.index);
     }
   }
-  response.set_report_blocks(cluster_.block_reports.should_ask(server));
-  response.set_probe_address(cluster_.servers.random_peer(server, store_.runtime.random));
-  if (auto mark = cluster_.history.mark()) *response.mutable_metadata() = *mark;
+  response.set_report_blocks(chunks_.block_reports.should_ask(server));
+  response.set_probe_address(servers_.registry.random_peer(server, store_.runtime.random));
+  if (auto mark = chunks_.history.mark()) *response.mutable_metadata() = *mark;
   module.output(0, response.delete_chunks_size());
   co_return Status{};
 }
 
+bool ServerService::report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven) {
+  const auto stripe = load_stripe(store_.kv, chunk.stripe);
+  if (!stripe || chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return false;
+  if (!server || stripe->chunks(static_cast<int>(chunk.index)).server_id() != server.value) return false;
+  if (chunks_.map.set_lost(chunk, proven)) host_->chunk_lost(chunk, why);
+  if (proven) chunks_.block_reports.note_distrusted(server, store_.runtime.clock.now() + ChunkMap::kDistrust);
+  return true;
+}
+
 void ServerService::watch_disks(ServerId server, const proto::HeartbeatRequest& request) {
-  ServerRecord* record = cluster_.servers.find(server);
+  ServerRecord* record = servers_.registry.find(server);
   const TimePoint now = store_.runtime.clock.now();
   // As long as a server may be silent until what it has is repaired.
-  const Duration patience = store_.options.dead_after + cluster_.host->repair_delay();
+  const Duration patience = store_.options.dead_after + host_->repair_delay();
   if (record == nullptr || !record->hung_disks.told(request, now, patience)) return;
   record->report_again = now;
   for (const proto::DiskState& disk : request.disk_states()) {
     if (!record->hung_disks.given_up(disk.disk())) continue;
     log::warning(
         "server {}: disk {} hangs for more than {:.0f} s: what is on it counts as lost until it answers",
-        cluster_.servers.name_of(server), disk.path(), to_seconds(patience));
+        servers_.registry.name_of(server), disk.path(), to_seconds(patience));
   }
 }
 
@@ -143,7 +152,7 @@ asio::awaitable<Status> ServerService::block_report(Context context, const proto
                                                     Empty&) {
   sight::Module module{context, kBlockReport, {double(request.chunks_size())}};
   // Only the first report after a registration brings chunks back; those that come every hour do not.
-  const ServerRecord* server = cluster_.servers.find(ServerId{request.server_id()});
+  const ServerRecord* server = servers_.registry.find(ServerId{request.server_id()});
   const bool first = server != nullptr && server->wants_block_report;
   if (request.chunks_size() > BlockReports::kMaxChunksOfAPage)
     co_return module.finish(Status{Code::kLimitExceeded, "a page of a block report is too long"});
@@ -159,7 +168,7 @@ asio::awaitable<Status> ServerService::block_report(Context context, const proto
     // A commit of nothing waits for nothing: others have a turn all the same.
     co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
-  if (complete && first) cluster_.host->block_report_complete(ServerId{request.server_id()});
+  if (complete && first) host_->block_report_complete(ServerId{request.server_id()});
   co_return Status{};
 }
 
@@ -167,9 +176,9 @@ asio::awaitable<Status> ServerService::take_report(Context context, const proto:
                                                    bool& complete) {
   Transaction transaction(store_.kv);
   std::vector<BlockReports::LostChunk> lost;
-  const Result<bool> taken = cluster_.block_reports.take_page(transaction, page, lost);
+  const Result<bool> taken = chunks_.block_reports.take_page(transaction, page, lost);
   for (const BlockReports::LostChunk& chunk : lost)
-    cluster_.host->chunk_lost(chunk.chunk, chunk.why);
+    host_->chunk_lost(chunk.chunk, chunk.why);
   complete = taken && *taken;
   co_return co_await store_.finish(context, taken ? Status{} : taken.error(), transaction);
 }
@@ -181,9 +190,9 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
   const ServerId server{request.server_id()};
   const std::string why =
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
-                  cluster_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
-  if (cluster_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
-  const ServerRecord* record = cluster_.servers.find(server);
+                  servers_.registry.name_of(server), request.detail().substr(0, kMaxDetailBytes));
+  if (report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
+  const ServerRecord* record = servers_.registry.find(server);
   if (request.corrupt() && record != nullptr) {
     if (const auto address = runtime::Endpoint::parse(record->stored.address()))
       runtime::complain_of(context, *address, static_cast<uint16_t>(rpc::Method::kReadChunk));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/chunk_parts.h"
 #include "metaserver/service/meta_store.h"
+#include "metaserver/service/repair_host.h"
+#include "metaserver/service/server_parts.h"
 #include "metaserver/service/server_watch.h"
 
 namespace kintsugi::metaserver {
@@ -12,8 +14,9 @@ namespace kintsugi::metaserver {
 class ServerService {
  public:
   /// `watch` is told over which connection each server speaks.
-  ServerService(MetaStore& store, ClusterParts& cluster, ServerWatch& watch)
-      : store_(store), cluster_(cluster), watch_(watch) {}
+  ServerService(MetaStore& store, ServerParts& servers, ChunkParts& chunks, const RepairHostSlot& host,
+                ServerWatch& watch)
+      : store_(store), servers_(servers), chunks_(chunks), host_(host), watch_(watch) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -28,11 +31,16 @@ class ServerService {
   asio::awaitable<Status> take_report(Context context, const proto::BlockReportRequest& page, bool& complete);
   asio::awaitable<Status> report_chunk(Context context, const proto::ReportChunkRequest& request,
                                        Empty& response);
+  /// The chunk is where the stripe says and cannot be read: it counts as lost, and the host is told if that is new.
+  /// `proven`: see ChunkMap::set_lost. False: that server is not its place (any more), and nothing happened.
+  bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
   /// Asks for a block report when the wait for a disk that hangs is over, and when it answers again.
   void watch_disks(ServerId server, const proto::HeartbeatRequest& request);
 
   MetaStore& store_;
-  ClusterParts& cluster_;
+  ServerParts& servers_;
+  ChunkParts& chunks_;
+  const RepairHostSlot& host_;
   ServerWatch& watch_;
 };
 

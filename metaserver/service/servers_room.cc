@@ -14,9 +14,9 @@ Capacity capacity_now(const ServerRegistry& registry, const erasure::Policy& pol
   return capacity_of(servers, policy);
 }
 
-proto::Room servers_room(const ClusterParts& cluster, const erasure::Policy& policy, uint64_t chunk_bytes) {
-  const Capacity capacity = capacity_now(cluster.servers, policy);
-  const UsableServers usable = cluster.usable_servers({}, chunk_bytes);
+proto::Room servers_room(const ServerParts& parts, const erasure::Policy& policy, uint64_t chunk_bytes) {
+  const Capacity capacity = capacity_now(parts.registry, policy);
+  const UsableServers usable = parts.usable_servers({}, chunk_bytes);
   const size_t servers = usable.servers.size() + usable.full;
   proto::Room room;
   room.set_total_bytes(capacity.total_bytes);

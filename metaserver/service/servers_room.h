@@ -3,7 +3,7 @@
 
 #include "common/proto/sight.pb.h"
 #include "metaserver/cluster/capacity.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/service/server_parts.h"
 
 namespace kintsugi::metaserver {
 
@@ -11,6 +11,6 @@ namespace kintsugi::metaserver {
 Capacity capacity_now(const ServerRegistry& servers, const erasure::Policy& policy);
 /// `chunk_bytes`: size of a new chunk. Room::full: there are servers enough for a stripe of the policy, but too few of
 /// them have room for a chunk.
-proto::Room servers_room(const ClusterParts& cluster, const erasure::Policy& policy, uint64_t chunk_bytes);
+proto::Room servers_room(const ServerParts& parts, const erasure::Policy& policy, uint64_t chunk_bytes);
 
 }  // namespace kintsugi::metaserver

@@ -30,7 +30,7 @@ asio::awaitable<Status> SessionService::keep_session(Context context,
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
   Transaction transaction(store_.kv);
   const Result<Clients::Durable> kept = clients_.keep(request, response, transaction);
-  for (const ServerId server : cluster_.slow.list())
+  for (const ServerId server : slow_.list())
     response.add_slow_servers(server.value);
   const Status status = co_await store_.finish(module.context(), kept ? Status{} : kept.error(), transaction);
   if (!status.ok()) co_return module.finish(status);

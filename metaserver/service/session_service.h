@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/cluster/slow_servers.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/namespace_parts.h"
 #include "metaserver/sessions/clients.h"
@@ -13,8 +13,8 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. References outlive it.
 class SessionService {
  public:
-  SessionService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
-      : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
+  SessionService(MetaStore& store, NamespaceParts& names, Clients& clients, const SlowServers& slow)
+      : store_(store), names_(names), clients_(clients), slow_(slow) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -30,8 +30,8 @@ class SessionService {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
   Clients& clients_;
+  const SlowServers& slow_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -46,10 +46,10 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
   KINTSUGI_ASSIGN(const uint64_t inline_bytes, inline_bytes_of(request));
   if (inline_bytes > 0) KINTSUGI_TRY(store_.check_inline_room(transaction, inline_bytes));
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  cluster_.uploads.gather(transaction, upload, request.sealed(), effects.missing));
+                  writes_.uploads.gather(transaction, upload, request.sealed(), effects.missing));
   if (!request.replaced().empty()) {
     KINTSUGI_TRY(writer_.compact(transaction, request, stripes, effects.freed));
-    cluster_.uploads.release(transaction, upload, request.extents(), stripes, effects.freed);
+    writes_.uploads.release(transaction, upload, request.extents(), stripes, effects.freed);
     note_change(transaction, request.change(), InodeId{request.inode()});
     return names_.quotas.account(transaction);
   }
@@ -84,7 +84,7 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
     effects.too_long = transaction.size() > kMaxWritesOfAWrite;
     if (effects.too_long) return {Code::kLimitExceeded, "concerns too many extents for one step"};
   }
-  cluster_.uploads.release(transaction, upload, all, stripes, effects.freed);
+  writes_.uploads.release(transaction, upload, all, stripes, effects.freed);
   note_change(transaction, request.change(), InodeId{request.inode()});
   return names_.quotas.account(transaction);
 }
@@ -96,10 +96,10 @@ asio::awaitable<Status> WriteService::seal_brought(Context context,
   std::vector<ChunkId> missing;
   Status sealed;
   for (int i = 0; i < request.sealed_size() && sealed.ok(); ++i)
-    sealed = cluster_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(i), missing);
-  if (sealed.ok()) written_.note_placed(request.sealed());
+    sealed = writes_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(i), missing);
+  if (sealed.ok()) writes_.written.note_placed(request.sealed());
   KINTSUGI_CO_TRY(co_await store_.finish(context, sealed, transaction));
-  written_.report(request.sealed(), missing);
+  writes_.written.report(request.sealed(), missing);
   co_return Status{};
 }
 
@@ -133,7 +133,7 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
                            step.kill_privileges(),
                            step.inline_data(),
                            step.inline_crc()};
-    const auto stripes = cluster_.uploads.gather(transaction, upload, {}, effects.missing);
+    const auto stripes = writes_.uploads.gather(transaction, upload, {}, effects.missing);
     Status status = stripes ? store_.room.check() : stripes.error();
     proto::Attributes attributes;
     if (status.ok()) status = writer_.write(transaction, wanted, *stripes, effects, attributes);
@@ -151,12 +151,12 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
     }
     if (steps.done()) {
       // Those that no extent names are nobody's.
-      cluster_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
+      writes_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
       note_change(transaction, request.change(), InodeId{request.inode()});
       // The upload of a write that is refused at last continues, so that its stripes are freed with it.
       status = names_.quotas.account(transaction);
       if (!status.ok()) co_return co_await store_.finish_read(context, status);
-      cluster_.uploads.ended(upload);
+      writes_.uploads.ended(upload);
     }
     transaction.by = request.change().session();
     KINTSUGI_CO_TRY(co_await store_.finish(context, {}, transaction, std::move(effects.freed)));
@@ -226,8 +226,8 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
     co_return module.finish(co_await write_in_steps(module.context(), request, response));
   }
   if (written.ok()) {
-    written_.note_placed(request.sealed());
-    cluster_.uploads.ended(UploadId{request.upload_id()});
+    writes_.written.note_placed(request.sealed());
+    writes_.uploads.ended(UploadId{request.upload_id()});
   }
   status = co_await store_.finish(module.context(), written.with_context(fmt::format("inode {}", id)),
                                   transaction, std::move(effects.freed));
@@ -235,7 +235,7 @@ asio::awaitable<Status> WriteService::write_extents(Context context,
     for (const InodeId lease : granted)
       clients_.leases.give_back(request.names().session(), lease);
   KINTSUGI_CO_TRY(module.finish(status));
-  written_.report(request.sealed(), effects.missing);
+  writes_.written.report(request.sealed(), effects.missing);
   co_return Status{};
 }
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/cluster_parts.h"
 #include "metaserver/service/file_writer.h"
 #include "metaserver/service/meta_store.h"
 #include "metaserver/service/names_service.h"
 #include "metaserver/service/namespace_parts.h"
-#include "metaserver/service/written_stripes.h"
+#include "metaserver/service/write_parts.h"
 #include "metaserver/sessions/clients.h"
 
 namespace kintsugi::metaserver {
@@ -22,15 +21,14 @@ inline constexpr size_t kMaxExtentsOfAWrite = 2 * kMaxExtentsAStep,
 /// One function for each RPC. References outlive it.
 class WriteService {
  public:
-  WriteService(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients,
-               NamesService& names_service)
+  WriteService(MetaStore& store, NamespaceParts& names, Clients& clients, WriteParts& writes,
+               FileWriter& writer, NamesService& names_service)
       : store_(store),
         names_(names),
-        cluster_(cluster),
         clients_(clients),
-        names_service_(names_service),
-        writer_(store, names, cluster, clients),
-        written_(cluster) {}
+        writes_(writes),
+        writer_(writer),
+        names_service_(names_service) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -57,11 +55,10 @@ class WriteService {
 
   MetaStore& store_;
   NamespaceParts& names_;
-  ClusterParts& cluster_;
   Clients& clients_;
+  WriteParts& writes_;
+  FileWriter& writer_;
   NamesService& names_service_;
-  FileWriter writer_;
-  WrittenStripes written_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -6,12 +6,12 @@ namespace kintsugi::metaserver {
 
 void WrittenStripes::note_placed(const proto::SealedStripe& sealed) {
   const StripeId stripe{sealed.stripe().stripe_id()};
-  const auto allocated = cluster_.allocations.allocated_at(stripe);
+  const auto allocated = allocations_.allocated_at(stripe);
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
     const ServerId server{chunk.server_id()};
     if (!server) continue;
-    cluster_.chunks.set_placed({stripe, chunk.index()}, server);
-    cluster_.block_reports.note_sealed(server, allocated);
+    chunks_.set_placed({stripe, chunk.index()}, server);
+    reports_.note_sealed(server, allocated);
   }
 }
 
@@ -34,17 +34,17 @@ void WrittenStripes::report(const proto::SealedStripe& sealed, const std::vector
 
 void WrittenStripes::report_missing(const std::vector<ChunkId>& missing) {
   for (ChunkId chunk : missing)
-    cluster_.host->chunk_lost(chunk, "missing since the write");
+    host_->chunk_lost(chunk, "missing since the write");
 }
 
 void WrittenStripes::report_unreachable(const proto::SealedStripe& sealed) {
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
     if (chunk.server_id() == 0 || chunk.length() == 0 ||
-        !cluster_.servers.is_dead(ServerId{chunk.server_id()}))
+        !chunks_.servers().is_dead(ServerId{chunk.server_id()}))
       continue;
-    cluster_.host->chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
-                              fmt::format("server {} died before the stripe was sealed",
-                                          cluster_.servers.name_of(ServerId{chunk.server_id()})));
+    host_->chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
+                      fmt::format("server {} died before the stripe was sealed",
+                                  chunks_.servers().name_of(ServerId{chunk.server_id()})));
   }
 }
 

@@ -4,14 +4,19 @@
 
 #include <vector>
 
-#include "metaserver/service/cluster_parts.h"
+#include "metaserver/chunks/allocations.h"
+#include "metaserver/chunks/block_reports.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
 
 class WrittenStripes {
  public:
   /// References outlive it.
-  explicit WrittenStripes(ClusterParts& cluster) : cluster_(cluster) {}
+  WrittenStripes(const Allocations& allocations, ChunkMap& chunks, BlockReports& reports,
+                 const RepairHostSlot& host)
+      : allocations_(allocations), chunks_(chunks), reports_(reports), host_(host) {}
 
   /// To be called before the commit suspends: a block report that was collected earlier may come in meanwhile.
   void note_placed(const proto::SealedStripe& sealed);
@@ -28,7 +33,10 @@ class WrittenStripes {
   void report_missing(const std::vector<ChunkId>& missing);
   void report_unreachable(const proto::SealedStripe& sealed);
 
-  ClusterParts& cluster_;
+  const Allocations& allocations_;
+  ChunkMap& chunks_;
+  BlockReports& reports_;
+  const RepairHostSlot& host_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -362,11 +362,11 @@ TEST(BlockReport, WhatLiesOnAHungDiskIsLostAfterTheDelayAndBackWhenItAnswers) {
   EXPECT_EQ(lost, odd_chunks(*server)) << "those of the disk, and no other";
   EXPECT_TRUE(server->deleted.empty());
   for (ChunkId chunk : lost)
-    EXPECT_TRUE(rig.meta->state().cluster.chunks.lost(chunk));
+    EXPECT_TRUE(rig.meta->state().chunks.map.lost(chunk));
   server->second_disk_hangs = false;
   rig.pass(5);
   for (ChunkId chunk : lost)
-    EXPECT_FALSE(rig.meta->state().cluster.chunks.lost(chunk));
+    EXPECT_FALSE(rig.meta->state().chunks.map.lost(chunk));
   EXPECT_TRUE(server->deleted.empty());
 }
 

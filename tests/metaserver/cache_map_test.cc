@@ -154,7 +154,7 @@ TEST(CacheHeartbeat, ServersAreShownWithWhatTheyTellOfLinksLoadAndMemory) {
   EXPECT_EQ(state.repair_bytes_per_second(), 123u);
   EXPECT_EQ(state.busy(), 0.75);
   EXPECT_EQ(state.cached_chunks(), 1u);
-  EXPECT_TRUE(rig.meta->state().cluster.caches.cached(id, chunk(1)));
+  EXPECT_TRUE(rig.meta->state().servers.caches.cached(id, chunk(1)));
 }
 
 TEST(CacheHeartbeat, AServerThatRegistersAgainBeginsAnewAndADeadOneKeepsItsHeat) {
@@ -166,13 +166,13 @@ TEST(CacheHeartbeat, AServerThatRegistersAgainBeginsAnewAndADeadOneKeepsItsHeat)
   server.alive = false;
   rig.pass(60);
   ASSERT_EQ(state_of(rig, server.id).liveness(), proto::ServerState::DEAD);
-  EXPECT_FALSE(rig.meta->state().cluster.caches.cached(server.id, chunk(1)));
-  EXPECT_GT(rig.meta->state().cluster.caches.heat(server.id, chunk(1)), 1.5);
+  EXPECT_FALSE(rig.meta->state().servers.caches.cached(server.id, chunk(1)));
+  EXPECT_GT(rig.meta->state().servers.caches.heat(server.id, chunk(1)), 1.5);
   server.alive = true;
   server.registered = false;
   rig.pass(3);
   ASSERT_EQ(state_of(rig, server.id).liveness(), proto::ServerState::ALIVE);
-  EXPECT_EQ(rig.meta->state().cluster.caches.heat(server.id, chunk(1)), 0);
+  EXPECT_EQ(rig.meta->state().servers.caches.heat(server.id, chunk(1)), 0);
 }
 
 TEST(CacheHeartbeat, NamesPeersToProbeOtherThanTheServerItself) {

@@ -175,7 +175,7 @@ TEST(InlineData, GoesElsewhereWhenThereIsTooMuchOfIt) {
   EXPECT_EQ(rig.write("/file", 3 * kBlock, std::string(kBlock, 'a')).code(), Code::kLimitExceeded);
   // The file is handed out to be written anew although it has few extents, since the metadata keeps more than half of what it may.
   rig.pass(6);
-  EXPECT_EQ(rig.meta->state().cluster.compactions.take([](InodeId) { return true; }, 10),
+  EXPECT_EQ(rig.meta->state().repairs.compactions.take([](InodeId) { return true; }, 10),
             std::vector{InodeId{rig.inode("/file")}});
 }
 

@@ -86,7 +86,7 @@ TEST(Liveness, AServerWhoseProcessHasEndedIsSuspectAtOnceAndAliveWithItsNextHear
 
 TEST(Liveness, AServerThatSpokeOverAnotherConnectionMeanwhileIsNotSuspect) {
   MetaServerRig rig(1, 3);
-  ServerWatch watch(*rig.meta_runtime, test_secret(), rig.meta->state().cluster.servers);
+  ServerWatch watch(*rig.meta_runtime, test_secret(), rig.meta->state().servers.registry);
   const ServerId first = rig.servers[0].id, second = rig.servers[1].id;
   watch.heard(first, 7001);
   watch.heard(second, 7001);
@@ -171,7 +171,7 @@ TEST(Liveness, AnOlderProcessOfAServerIsToldToStop) {
 TEST(Liveness, AServerThatIsBeingStoppedGetsNothingNewAndIsAliveAgainWhenItIsBack) {
   MetaServerRig rig;
   FakeServer& server = rig.servers[0];
-  const auto liveness = [&] { return rig.meta->state().cluster.servers.find(server.id)->liveness; };
+  const auto liveness = [&] { return rig.meta->state().servers.registry.find(server.id)->liveness; };
   server.leaving = true;
   rig.pass(20);
   EXPECT_EQ(liveness(), proto::ServerState::SUSPECT) << "it still says something, so that it is not dead";
@@ -204,7 +204,7 @@ TEST(Liveness, ACallOfADeadProcessThatArrivesLateDisplacesNobody) {
     EXPECT_EQ(answer->replaces(), server.incarnation);
     rig.heartbeat(server);
     EXPECT_TRUE(server.refusals.empty()) << server.refusals[0];
-    EXPECT_NE(rig.meta->state().cluster.servers.find(server.id)->stored.address(), late.address());
+    EXPECT_NE(rig.meta->state().servers.registry.find(server.id)->stored.address(), late.address());
   }
 }
 

@@ -165,7 +165,7 @@ TEST_F(FailingCommits, DrainNoServer) {
     request.set_drain(on);
     return rig.status_of(rig.call<proto::Empty>(rpc::Method::kDrainServer, request));
   };
-  const auto draining = [&] { return rig.meta->state().cluster.servers.find(server)->stored.draining(); };
+  const auto draining = [&] { return rig.meta->state().servers.registry.find(server)->stored.draining(); };
   fail_next_commit();
   EXPECT_EQ(drain(true).code(), Code::kUnavailable);
   commits_work();

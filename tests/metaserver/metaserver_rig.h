@@ -16,7 +16,9 @@
 #include "common/rpc/client.h"
 #include "erasure/layout.h"
 #include "erasure/policy.h"
+#include "metaserver/schema/stripes.h"
 #include "metaserver/service/metaserver.h"
+#include "metaserver/service/server_state.h"
 #include "tests/expect_ok.h"
 #include "tests/metaserver/support.h"
 #include "tests/simulation/store/memory_store.h"
@@ -276,14 +278,15 @@ class MetaServerRig {
   // The view of a repair manager.
   std::vector<proto::ServerState> server_states() {
     std::vector<proto::ServerState> states;
-    for (const auto& [id, server] : meta->state().cluster.servers.servers())
-      states.push_back(meta->state().cluster.state_of(server));
+    for (const auto& [id, server] : meta->state().servers.registry.servers())
+      states.push_back(server_state(server, meta->state().servers, meta->state().chunks.block_reports,
+                                    meta->state().repairs.rebalancer, *store));
     return states;
   }
   std::optional<proto::StoredStripe> stripe(StripeId id) { return load_stripe(*store, id); }
   std::vector<ChunkId> chunks_of(ServerId server) {
     std::vector<ChunkId> found;
-    meta->state().cluster.scan_chunks_of(server, {}, [&](ChunkId chunk) {
+    scan_chunks_of(*store, server, {}, [&](ChunkId chunk) {
       found.push_back(chunk);
       return true;
     });

@@ -34,7 +34,7 @@ TEST(RepairView, AScanGoesOnAfterAnyChunkNumber) {
   }
   ASSERT_GE(all.size(), 2u);
   std::vector<ChunkId> scanned;
-  rig.meta->state().cluster.scan_chunks_of(server, {all[0].stripe, UINT32_MAX}, [&](ChunkId chunk) {
+  scan_chunks_of(*rig.store, server, {all[0].stripe, UINT32_MAX}, [&](ChunkId chunk) {
     scanned.push_back(chunk);
     return true;
   });

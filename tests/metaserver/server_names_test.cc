@@ -26,7 +26,7 @@ FakeServer& join(MetaServerRig& rig, const std::string& name, uint32_t wanted = 
 }
 
 std::string shown(MetaServerRig& rig, const FakeServer& server) {
-  return rig.meta->state().cluster.servers.name_of(server.id);
+  return rig.meta->state().servers.registry.name_of(server.id);
 }
 
 TEST(ServerNames, NumbersAreGivenInTheOrderOfJoiningAndStay) {

@@ -88,7 +88,7 @@ TEST(StripeHealth, AStepIsBounded) {
     KINTSUGI_ASSERT_OK(rig.put(fmt::format("/f{}", i), 100));
   rig.servers[0].alive = rig.servers[1].alive = false;
   rig.pass(13);
-  StripeHealth walk(rig.meta->state().cluster.chunks);
+  StripeHealth walk(rig.meta->state().chunks.map);
   int steps = 1;
   while (walk.step(Reader(*rig.store)))
     ++steps;

@@ -105,6 +105,46 @@ TEST(OpenFilesInACluster, WhatWasSyncedUnderALeaseIsReadBackWithoutACall) {
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+/// How long it takes to read the file in order, and how often the metaserver was asked where its bytes are.
+struct Reading {
+  Duration took{};
+  uint64_t asked = 0;
+};
+
+Reading read_in_order(SimulatedCluster& cluster, uint64_t inode, uint64_t size) {
+  auto files = cluster.client().open_files();
+  KINTSUGI_EXPECT_OK(cluster.run(files->session().tell({})));
+  auto opened = cluster.run(files->open({}, inode, false));
+  KINTSUGI_ASSERT(opened);
+  const Duration began = cluster.elapsed();
+  Bytes piece(1 << 20);
+  for (uint64_t offset = 0; offset < size; offset += piece.size()) {
+    piece.resize(std::min<uint64_t>(piece.size(), size - offset));
+    KINTSUGI_EXPECT_OK(cluster.run(read_into((*opened)->file(), offset, piece)));
+  }
+  const Reading reading{cluster.elapsed() - began, files->counts().locates};
+  KINTSUGI_EXPECT_OK(cluster.run((*opened)->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  return reading;
+}
+
+TEST(OpenFilesInACluster, WhoReadsInOrderWaitsForNoLookUpButTheFirst) {
+  constexpr uint64_t kSize = 300'000'000;
+  constexpr Duration kOneWay = 5ms;
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  KINTSUGI_ASSERT_OK(cluster.put("/file", kSize));
+  const auto file = cluster.run(cluster.client().stat("/file"));
+  ASSERT_TRUE(file) << file.error();
+  cluster.network().set_link("client", 1'000'000'000, 1'000'000'000);
+  const Reading near = read_in_order(cluster, file->inode(), kSize);
+  cluster.network().set_extra_latency("metaserver", kOneWay);
+  const Reading far = read_in_order(cluster, file->inode(), kSize);
+  EXPECT_GE(far.asked, 4u);
+  EXPECT_LE(far.asked, 6u) << "each tells of 64 MiB";
+  EXPECT_LT(to_seconds(far.took), to_seconds(near.took + 2 * 2 * kOneWay)) << far.asked << " look-ups";
+}
+
 TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
   for (const uint64_t seed : seeds({1, 2, 3, 4})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -109,8 +109,8 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek(Context context, uint64_t 
 asio::awaitable<Result<uint64_t>> OpenFileState::seek_data(Context context, uint64_t offset, uint64_t size) {
   uint64_t next = write_back_.dirty().next_data(offset);
   if (next > offset) {
-    KINTSUGI_CO_ASSIGN(const uint64_t stored,
-                       co_await reader_.next_data(context, offset, std::max(offset, attributes_.size())));
+    KINTSUGI_CO_ASSIGN(const uint64_t stored, co_await reader_.locator().next_data(
+                                                  context, offset, std::max(offset, attributes_.size())));
     if (stored < attributes_.size()) next = std::min(next, stored);
   }
   if (next >= size) co_return Status{Code::kNoData, "no data until the end of the file"};
@@ -122,7 +122,7 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek_hole(Context context, uint
     const uint64_t before = offset;
     offset = write_back_.dirty().next_gap(offset);
     if (offset < attributes_.size()) {
-      KINTSUGI_CO_ASSIGN(offset, co_await reader_.next_hole(context, offset, attributes_.size()));
+      KINTSUGI_CO_ASSIGN(offset, co_await reader_.locator().next_hole(context, offset, attributes_.size()));
     }
     if (offset == before) break;
   }

@@ -50,7 +50,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   void adopt(const proto::Attributes& attributes) override;
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
   /// Tells where the bytes of a small file lie that has just been opened. May be empty.
-  void lies(const proto::OpenReadResponse& where) { reader_.learn(where, attributes_.size()); }
+  void lies(const proto::OpenReadResponse& where) { reader_.locator().learn(where, attributes_.size()); }
   void discard(Status why) { write_back_.discard(std::move(why)); }
   void lease_lost() { write_back_.lease_lost(); }
   /// Bytes, or an operation on the whole file, may be under way to the metaserver.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "client/lib/read/small_read.h"
-#include "common/base/math.h"
 #include "common/log/log.h"
 #include "common/runtime/backoff.h"
 #include "monitoring/sight/module.h"
@@ -18,8 +17,6 @@ constexpr sight::Site kReadAhead{"client.read_ahead", {"bytes"}};
 constexpr uint64_t kDirectBytes = 4 << 20;  ///< bytes read at once when nothing was read ahead
 constexpr uint64_t kUnitBytes = 12 << 20;   ///< largest unit of read-ahead
 constexpr uint64_t kMaxAhead = 36 << 20;    ///< limit for the read-ahead of one reader
-/// Locations are requested for aligned ranges of this size around the wanted bytes.
-constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;
 constexpr Duration kFirstBackoff = 50ms, kLongestBackoff = 2s;
 
 }  // namespace
@@ -28,100 +25,12 @@ StoredReader::StoredReader(FilesShared& shared, FileOwner& owner, uint64_t inode
     : shared_(shared),
       owner_(owner),
       inode_(inode),
-      locations_(shared.locations),
-      locating_(shared.resources.runtime, 1),
+      locator_(shared, owner, inode),
       changed_(shared.resources.runtime) {}
 
 StoredReader::~StoredReader() {
   while (!units_.empty())
     drop(*units_.front());
-}
-
-// ---- where the bytes are
-
-asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, uint64_t end) {
-  bool aligned = true;
-  const Locations::Pin pin(locations_, begin, end);
-  while (true) {
-    const uint64_t known = locations_.known_from(begin, shared_.resources.now());
-    if (known >= end) co_return Status{};
-    {
-      const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, locating_span_);
-      KINTSUGI_CO_TRY(co_await locating_.acquire(TimePoint::max()));
-    }
-    locating_span_ = context.trace.span_id;
-    const uint64_t still = locations_.known_from(begin, shared_.resources.now());
-    if (still > known || still >= end) {  // another reader has asked in the meantime
-      locating_.release();
-      continue;
-    }
-    uint64_t from = known;
-    if (aligned && known == begin) {
-      from = round_down(begin, kLocateAlign);
-      from = std::max(from, std::min(begin, locations_.known_from(from, shared_.resources.now())));
-    }
-    const uint64_t to = std::max(end, from + kLocateBytes);
-    const uint64_t epoch = locations_.epoch();
-    ++shared_.counts.locates;
-    const auto answer = co_await shared_.calls.locate(context, inode_, from, to - from);
-    locating_.release();
-    if (!answer) co_return answer.error();
-    shared_.resources.health.told_slow(answer->slow_servers());
-    const auto extents = located_extents(*answer);
-    if (!extents) co_return extents.error();
-    owner_.adopt(answer->attributes());
-    const bool cut = answer->more() && !extents->empty();
-    const uint64_t learned =
-        cut ? std::min(to, extents->back().end()) : std::max(end, std::min(to, answer->attributes().size()));
-    if (learned <= known) {
-      if (from == known) co_return Status{Code::kConflict, "the file changed while it was read"};
-      aligned = false;  // a page of extents does not reach from the aligned start to here
-      continue;
-    }
-    uint64_t fresh_from = from, fresh_to = learned;
-    // Something of it was written or truncated meanwhile: the answer may be from before.
-    if (!locations_.still_fresh(epoch, known, std::min(end, learned), fresh_from, fresh_to)) continue;
-    locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
-  }
-}
-
-void StoredReader::learn(const proto::OpenReadResponse& where, uint64_t size) {
-  if (where.extents().empty()) return;
-  const auto extents = located_extents(where);
-  if (!extents || extents->empty()) return;  // the reader asks again and gets the error
-  locations_.learn(0, where.more() ? extents->back().end() : size, *extents, shared_.resources.now());
-}
-
-void StoredReader::learn_written(const DirtyRanges& ranges) {
-  for (const ByteRange& run : ranges.runs()) {
-    const auto stored = std::make_shared<LocatedStripe>();
-    std::string& bytes = *stored->stripe.mutable_inline_data();
-    bytes.resize(run.length());
-    std::vector<ByteRange> missing{run};
-    ranges.overlay(run.begin, std::as_writable_bytes(std::span(bytes)), missing);
-    stored->stripe.set_length(bytes.size());
-    locations_.learn(run.begin, run.end, {{run.begin, run.length(), stored, 0}}, shared_.resources.now());
-  }
-}
-
-asio::awaitable<Result<uint64_t>> StoredReader::next_data(Context context, uint64_t offset, uint64_t end) {
-  while (offset < end) {
-    const uint64_t until = std::min(end, offset + kLocateBytes);
-    KINTSUGI_CO_TRY(co_await locate(context, offset, until));
-    offset = locations_.next_data(offset, until);
-    if (offset < until) break;
-  }
-  co_return std::min(offset, end);
-}
-
-asio::awaitable<Result<uint64_t>> StoredReader::next_hole(Context context, uint64_t offset, uint64_t end) {
-  while (offset < end) {
-    const uint64_t until = std::min(end, offset + kLocateBytes);
-    KINTSUGI_CO_TRY(co_await locate(context, offset, until));
-    offset = locations_.next_hole(offset, until);
-    if (offset < until) break;
-  }
-  co_return std::min(offset, end);
 }
 
 // ---- reading
@@ -169,7 +78,7 @@ asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset,
       default: co_return status;
     }
     log::debug("inode {} at {}: reading again: {}", inode_, offset, status.to_string());
-    locations_.forget(offset, offset + into.size());
+    locator_.forget(offset, offset + into.size());
     const TimePoint now = shared_.resources.now();
     if (attempt == 0 && now + kFirstBackoff < give_up) continue;
     const auto pause = backoff.next_before(now, give_up);
@@ -182,8 +91,8 @@ asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset,
 
 asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset, std::span<std::byte> into) {
   const uint64_t end = offset + into.size();
-  KINTSUGI_CO_TRY(co_await locate(context, offset, end));
-  std::vector<LocatedExtent> extents = locations_.find(offset, end);
+  KINTSUGI_CO_TRY(co_await locator_.locate(context, offset, end));
+  std::vector<LocatedExtent> extents = locator_.find(offset, end);
   if (extents.empty()) {
     std::memset(into.data(), 0, into.size());
     co_return Status{};
@@ -251,7 +160,7 @@ uint64_t StoredReader::unit_end(uint64_t begin, uint64_t bytes, uint64_t size) c
   uint64_t end = std::min(size, begin + bytes);
   if (end == size) return end;
   // Extents that are not known are found out later; this is only about whole rows.
-  const std::vector<LocatedExtent> last = locations_.find(end - 1, end);
+  const std::vector<LocatedExtent> last = locator_.find(end - 1, end);
   if (last.empty()) return end;
   const LocatedExtent& extent = last.front();
   if (extent.stripe->is_inline()) return end;
@@ -291,6 +200,7 @@ void StoredReader::note_read(uint64_t offset, uint64_t length, uint64_t size) {
     stream->ahead_to = unit->end;
     shared_.tasks.spawn(read_unit(owner_.keep(), unit));
   }
+  locator_.locate_after(stream->ahead_to, size);
 }
 
 asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit) {
@@ -309,10 +219,10 @@ asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::
 }
 
 asio::awaitable<Status> StoredReader::read_unit_now(Context context, Unit& unit) {
-  KINTSUGI_CO_TRY(co_await locate(context, unit.begin, unit.end));
+  KINTSUGI_CO_TRY(co_await locator_.locate(context, unit.begin, unit.end));
   if (unit.dropped) co_return Status{Code::kCancelled, "dropped"};
   auto read = std::make_unique<RangeRead>(shared_.resources, context, unit.begin, unit.end,
-                                          locations_.find(unit.begin, unit.end));
+                                          locator_.find(unit.begin, unit.end));
   shared_.counts.windows_read += read->windows();
   Lease lease = shared_.resources.memory.try_reserve(read->least_buffers());
   if (lease.count() == 0) co_return Status{Code::kLimitExceeded, "no memory to read ahead"};
@@ -350,7 +260,7 @@ void StoredReader::drop_idle(TimePoint before) {
 }
 
 void StoredReader::forget(uint64_t begin, uint64_t end) {
-  locations_.forget(begin, end);
+  locator_.forget(begin, end);
   for (size_t i = 0; i < units_.size();) {
     if (units_[i]->begin < end && units_[i]->end > begin) {
       drop(*std::shared_ptr(units_[i]));

@@ -1,4 +1,4 @@
-/// Reads what is stored of a file: knows where its bytes are, and reads ahead for those who go through it in order.
+/// Reads what is stored of a file, and reads ahead for those who go through it in order.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 #include <optional>
 #include <span>
 
-#include "client/lib/dirty/dirty_ranges.h"
 #include "client/lib/files/file_owner.h"
 #include "client/lib/files/files_shared.h"
-#include "client/lib/files/locations.h"
+#include "client/lib/files/locator.h"
 #include "client/lib/files/read_streams.h"
 #include "client/lib/read/range_read.h"
 
@@ -27,16 +26,8 @@ class StoredReader {
   /// A reader read that range of the file, which is `size` bytes long: begins to read ahead, if that pays.
   void note_read(uint64_t offset, uint64_t length, uint64_t size);
 
-  /// The first byte from `offset` on that is stored, or that is in a hole; `end` when there is none before.
-  asio::awaitable<Result<uint64_t>> next_data(Context context, uint64_t offset, uint64_t end);
-  asio::awaitable<Result<uint64_t>> next_hole(Context context, uint64_t offset, uint64_t end);
-
-  /// What came with the attributes of a file of that size. Empty: nothing did.
-  void learn(const proto::OpenReadResponse& where, uint64_t size);
-  /// These bytes were stored just now, and nobody else may change them unheard: whoever reads them back need not ask
-  /// for them.
-  void learn_written(const DirtyRanges& ranges);
-  /// The range changed.
+  Locator& locator() { return locator_; }
+  /// The range changed: neither where it was nor what was read ahead of it is known any more.
   void forget(uint64_t begin, uint64_t end);
   /// Drops what was read ahead and not asked for since `before`.
   void drop_idle(TimePoint before);
@@ -52,8 +43,6 @@ class StoredReader {
     uint64_t span = 0;  ///< the region that reads the unit, as the target of waits
   };
 
-  /// Asks the metaserver for what is not known of the range, and of what lies around it.
-  asio::awaitable<Status> locate(Context context, uint64_t begin, uint64_t end);
   asio::awaitable<Status> read_now(Context context, uint64_t offset, std::span<std::byte> into);
   asio::awaitable<Status> try_read(Context context, uint64_t offset, std::span<std::byte> into);
   /// A small read, with what lies behind it in the stripe when it follows on another one.
@@ -69,11 +58,9 @@ class StoredReader {
   FilesShared& shared_;
   FileOwner& owner_;
   const uint64_t inode_;
-  Locations locations_;
+  Locator locator_;
   ReadStreams streams_;
   std::deque<std::shared_ptr<Unit>> units_;  ///< their ranges are disjoint
-  runtime::Semaphore locating_;
-  uint64_t locating_span_ = 0;  ///< the region that is requesting locations, as the target of waits
   runtime::Event changed_;
 };
 

@@ -271,7 +271,7 @@ void WriteBack::layer_is_durable(const DirtyLayer& layer, const proto::Attribute
     reader_.forget(run.begin, run.end);
   // Databases read back at once what they have synced.
   if (layer.ranges.bytes() <= proto::kMaxInlineFileBytes && shared_.session.has_lease(inode_))
-    reader_.learn_written(layer.ranges);
+    reader_.locator().learn_written(layer.ranges);
   dirty_.pop_first();
   changed_.notify_all();
   shared_.freed();
