@@ -28,7 +28,7 @@ class Follower {
   virtual ~Follower() = default;
   /// A request has come. True: it is followed.
   virtual bool follows(const CallName& call) = 0;
-  /// Returns whether the calls that this process makes on its own account are followed, as those of a command are.
+  /// Returns whether the calls that this process makes on its own account are followed, as those of a command and of a mount are.
   virtual bool follows_own_work() = 0;
   /// A call will be sent for a request that is followed. What the peer is to be asked before it (Method::kTrace); empty: nothing.
   virtual std::string announcement(const std::string& peer, const CallName& call) = 0;
@@ -52,6 +52,12 @@ inline constexpr uint64_t kFollowedRequest = uint64_t{1} << 63;
 
 inline bool is_followed(const Context& context) {
   return (context.connection & kFollowedRequest) != 0;
+}
+/// The context of work that this process begins on its own account: it is followed if whoever traces the process wants that.
+inline Context own_work(Context context) {
+  if (Follower* const traces = follower(); traces != nullptr && traces->follows_own_work())
+    context.connection |= kFollowedRequest;
+  return context;
 }
 /// The number of a peer is in the numbers of its connections from this bit on.
 inline constexpr int kPeerNumberShift = 40;

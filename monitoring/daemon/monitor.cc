@@ -179,6 +179,12 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
     line.set_live(static_cast<uint32_t>(view->last().live_size()));
     line.set_loop_lag_ns(view->last().loop().lag_ns());
     line.set_process(view->process());
+    if (view->last().has_mount()) {
+      line.set_mount(view->last().mount().directory());
+      line.set_trace_address(view->last().mount().trace_address());
+      line.set_host(view->last().host());
+      line.set_pid(view->last().pid());
+    }
   }
   for (const proto::ServerState& server : watch_.servers().servers()) {
     response.set_servers(response.servers() + 1);

@@ -68,7 +68,9 @@ bool Following::follows(const rpc::CallName& call) {
 
 bool Following::follows_own_work() {
   const std::lock_guard lock(mutex_);
-  return active_ && terms_.own_work;
+  const bool followed = active_ && terms_.own_work;
+  requests_ += followed;
+  return followed;
 }
 
 std::string Following::announcement(const std::string& peer, const rpc::CallName& call) {

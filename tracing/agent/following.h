@@ -42,7 +42,8 @@ class Following final : public rpc::Follower {
   Status expect(uint64_t connection, uint64_t call);
 
   uint64_t owner() const;
-  uint64_t requests() const;  ///< requests that came and are followed
+  /// Requests that came, or that this process began on its own account, and are followed.
+  uint64_t requests() const;
   /// Peers that were asked to follow a call: their addresses, and what came of it.
   std::vector<std::pair<std::string, Status>> peers() const;
 
