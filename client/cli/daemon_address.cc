@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -16,21 +17,22 @@ namespace {
 
 constexpr std::string_view kPid = "pid:", kLoopback = "127.0.0.1";
 
-/// A directory may be named, and mounted, with slashes at its end.
-std::string_view without_slash(std::string_view directory) {
-  while (directory.size() > 1 && directory.ends_with('/'))
-    directory.remove_suffix(1);
-  return directory;
+/// As mounts report theirs: without "." and "..", doubled slashes, and slashes at the end, with which it may be mounted.
+std::string normal_directory(std::string_view directory) {
+  std::string normal = std::filesystem::path(directory).lexically_normal();
+  while (normal.size() > 1 && normal.ends_with('/'))
+    normal.pop_back();
+  return normal;
 }
 
 /// A mount as the user names it.
 struct WhichMount {
-  std::string_view directory;  ///< empty: it is named by its process
+  std::string directory;  ///< empty: it is named by its process
   uint32_t pid = 0;
 
   bool is(const proto::ProcessLine& line) const {
     if (line.mount().empty()) return false;
-    return directory.empty() ? line.pid() == pid : without_slash(line.mount()) == directory;
+    return directory.empty() ? line.pid() == pid : normal_directory(line.mount()) == directory;
   }
 };
 
@@ -44,7 +46,7 @@ bool names_mount(std::string_view where) {
 }
 
 Result<WhichMount> which_mount(std::string_view where) {
-  if (!where.starts_with(kPid)) return WhichMount{.directory = without_slash(where)};
+  if (!where.starts_with(kPid)) return WhichMount{.directory = normal_directory(where)};
   WhichMount which;
   const std::string_view number = where.substr(kPid.size());
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), which.pid);
@@ -53,7 +55,22 @@ Result<WhichMount> which_mount(std::string_view where) {
   return which;
 }
 
-/// The mount of this host that spoke last, for the process of a mount may have been replaced.
+/// Where a mount of this host says that it listens. Whoever has a token may tell the monitor of mounts.
+Result<runtime::Endpoint> address_of(const proto::ProcessLine& mount, std::string_view where) {
+  if (mount.trace_address().empty())
+    return Status{
+        Code::kNotSupported,
+        fmt::format("{} cannot be asked: it was mounted with a token, or by a version that does not "
+                    "trace itself",
+                    shown_name(where))};
+  const auto address = runtime::Endpoint::parse(mount.trace_address());
+  if (!address || address->host != kLoopback)
+    return Status{Code::kPermissionDenied,
+                  fmt::format("{} is said to listen at {}, which is not of this host", shown_name(where),
+                              shown_name(mount.trace_address()))};
+  return *address;
+}
+
 Result<runtime::Endpoint> find_mount(client::BlockingClient& client, const std::string& where) {
   KINTSUGI_ASSIGN(const WhichMount which, which_mount(where));
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse known,
@@ -61,34 +78,21 @@ Result<runtime::Endpoint> find_mount(client::BlockingClient& client, const std::
   if (known.reduced())
     return Status{Code::kUnavailable, "mounts are known to the monitor, and it does not answer"};
   const std::string host = own_host_name();
-  const proto::ProcessLine* found = nullptr;
-  std::string elsewhere;
+  // The process of a mount may have been replaced: the one that spoke last serves it.
+  const proto::ProcessLine *here = nullptr, *elsewhere = nullptr;
   for (const proto::ProcessLine& line : known.processes()) {
     if (!which.is(line)) continue;
-    if (line.host() != host) {
-      elsewhere = line.host();
-    } else if (found == nullptr || line.silent_ns() < found->silent_ns()) {
-      found = &line;
-    }
+    const proto::ProcessLine*& latest = line.host() == host ? here : elsewhere;
+    if (latest == nullptr || line.silent_ns() < latest->silent_ns()) latest = &line;
   }
-  if (found == nullptr && !elsewhere.empty())
+  if (here != nullptr) return address_of(*here, where);
+  if (elsewhere != nullptr)
     return Status{Code::kNotFound, fmt::format("{} is a mount of {}: it is traced from that host",
-                                               shown_name(where), shown_name(elsewhere))};
-  if (found == nullptr)
-    return Status{Code::kNotFound,
-                  fmt::format("the monitor knows no mount {} of this host (it hears of a new one within "
-                              "seconds)",
-                              shown_name(where))};
-  if (found->trace_address().empty())
-    return Status{Code::kNotSupported,
-                  fmt::format("{} cannot be asked: it was mounted with a token", shown_name(where))};
-  KINTSUGI_ASSIGN(runtime::Endpoint address, runtime::Endpoint::parse(found->trace_address()));
-  // Whoever has a token may tell the monitor of mounts.
-  if (address.host != kLoopback)
-    return Status{Code::kPermissionDenied,
-                  fmt::format("{} is said to listen at {}, which is not of this host", shown_name(where),
-                              shown_name(address.to_string()))};
-  return address;
+                                               shown_name(where), shown_name(elsewhere->host()))};
+  return Status{
+      Code::kNotFound,
+      fmt::format("the monitor knows no mount {} of this host (it hears of a new one within seconds)",
+                  shown_name(where))};
 }
 
 }  // namespace

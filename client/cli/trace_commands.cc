@@ -95,7 +95,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   request.set_circular(arguments.circular);
   request.set_bytes(arguments.bytes);
   request.set_follow(arguments.follow);
-  if (arguments.follow) request.set_owner(new_owner());
+  const uint64_t owner = arguments.follow ? new_owner() : 0;
+  request.set_owner(owner);
   request.set_hops(kMostHops);
   KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(std::move(request)));
   const auto is_busy = [&] {
@@ -104,6 +105,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   while (is_busy()) {
     std::this_thread::sleep_for(kAskInterval);
     auto asked = daemon.ask(TraceRequest::STATUS);
+    if (asked && asked->owner() != owner)
+      asked = daemon.named({Code::kConflict, "its recording was ended, and somebody else has begun another"});
     if (session.interrupted()) return give_back(arguments);
     // When the first server dies the others are ended all the same.
     if (!asked && arguments.follow) {
@@ -114,7 +117,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   }
   std::vector<FollowedProcess> followed;
   if (arguments.follow) followed = end_followed(client, answer, arguments.out);
-  if (answer.phase() == TraceResponse::FAILED) return {static_cast<Code>(answer.code()), answer.failure()};
+  if (answer.phase() == TraceResponse::FAILED)
+    return daemon.named({static_cast<Code>(answer.code()), answer.failure()});
   if (!arguments.out.empty()) KINTSUGI_TRY(daemon.copy_trace(arguments.out));
   show(session, answer, followed);
   if (!session.json && !arguments.follow && arguments.start != "all" && answer.met() == 0)

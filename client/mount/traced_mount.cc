@@ -10,11 +10,19 @@ namespace {
 constexpr rpc::ServerLimits kLimits{.max_connections = 16, .max_calls_per_connection = 16};
 constexpr const char* kLoopback = "127.0.0.1";
 
+Status refuse_token(const rpc::Principal&, rpc::Method, google::protobuf::MessageLite&) {
+  return {Code::kPermissionDenied,
+          "a mount is traced with the cluster's secret, and with no token: it is not told which are revoked"};
+}
+
 }  // namespace
 
 TracedMount::TracedMount(const runtime::Runtime& runtime, const rpc::Secret& secret)
     : has_token_(!secret.claims().empty()), server_(runtime, secret, nullptr, kLimits) {
   tracing::TraceService::register_on(server_, tracing::Followed::kOwnWork);
+  // Their requests are let in as far as to the function that refuses them all, and says why.
+  server_.refuse_tokens({});
+  server_.admit_tokens_by(refuse_token);
 }
 
 void TracedMount::start() {

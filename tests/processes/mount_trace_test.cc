@@ -8,7 +8,13 @@
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include "common/proto/sight.pb.h"
+#include "common/rpc/client.h"
+#include "common/rpc/secret.h"
+#include "common/runtime/production/production_runtime.h"
+#include "common/runtime/production/run.h"
 #include "tests/processes/mounts.h"
 
 namespace kintsugi::processes {
@@ -17,6 +23,13 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+
+/// Fails, and says so in one line, which it returns.
+std::string refusal(const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  return outcome.err;
+}
 
 class MountTracing : public Mounts {
  protected:
@@ -35,9 +48,21 @@ class MountTracing : public Mounts {
         },
         seconds(60)))
         << status.err;
-    if (kintsugi({"trace", "attach", directory_, "--for", "1ms"}).err.find("KINTSUGI_SLEDS") !=
-        std::string::npos)
-      GTEST_SKIP() << "this build leaves no sleds in mounts";
+    const Outcome tried = kintsugi({"trace", "attach", directory_, "--for", "1ms"});
+    if (tried.exit_code == 0) return;
+    EXPECT_THAT(refusal(tried), HasSubstr("it was built without sleds (KINTSUGI_SLEDS)"));
+    GTEST_SKIP() << "this build leaves no sleds in mounts, and says so";
+  }
+  /// Has the mount and the servers that it asks record, and waits until it does.
+  std::unique_ptr<BackgroundCommand> follow(const std::string& directory, const std::string& out) const {
+    auto attach = std::make_unique<BackgroundCommand>(
+        command({"trace", "attach", directory, "--follow", "--for", "100s", "--out", out}), environment());
+    EXPECT_TRUE(eventually([&] { return records(directory); }, seconds(60)));
+    return attach;
+  }
+  void expect_no_server_records() const {
+    for (const std::string server : {"metaserver", "chunkserver-1", "chunkserver-2", "chunkserver-3"})
+      EXPECT_FALSE(records(server)) << server;
   }
   pid_t process() const { return child_of(parent_of(directory_)); }
   bool records(const std::string& where) const {
@@ -51,15 +76,14 @@ TEST_F(MountTracing, FollowsAReadIntoTheServersAndBack) {
   if (IsSkipped()) return;
   const std::string traces = path("traces");
   std::filesystem::create_directory(traces);
-  BackgroundCommand attach(
-      command({"trace", "attach", directory_ + "/", "--follow", "--for", "100s", "--out", traces + "/trace"}),
-      environment());
-  ASSERT_TRUE(eventually([&] { return records(directory_); }, seconds(60)));
+  const auto attach = follow(directory_ + "/", traces + "/trace");
   EXPECT_TRUE(read_file(directory_ + "/large") == read_file(local_));
   const std::string by_pid = "pid:" + std::to_string(process());
   EXPECT_TRUE(records(by_pid)) << by_pid;
+  EXPECT_THAT(refusal(kintsugi({"trace", "attach", directory_, "--follow"})),
+              HasSubstr("this process is being traced, for "));
   EXPECT_EQ(kintsugi({"trace", "detach", by_pid}).exit_code, 0);
-  ASSERT_EQ(attach.exit_code(), 0);
+  ASSERT_EQ(attach->exit_code(), 0) << "it is the other one's, which goes on";
   std::vector<std::string> files;
   for (const auto& each : std::filesystem::directory_iterator(traces))
     files.push_back(each.path());
@@ -101,62 +125,166 @@ TEST_F(MountTracing, FollowsAReadIntoTheServersAndBack) {
   const Outcome explained = kintsugi(explain);
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   EXPECT_THAT(explained.out, HasSubstr("ReadChunk, "));
-  for (const std::string server : {"metaserver", "chunkserver-1", "chunkserver-2", "chunkserver-3"})
-    EXPECT_FALSE(records(server)) << server;
+  expect_no_server_records();
 }
 
 TEST_F(MountTracing, SaysWhyAMountIsNotTraced) {
   ASSERT_NO_FATAL_FAILURE(start_traced());
   if (IsSkipped()) return;
   const auto refused = [&](const std::vector<std::string>& arguments) {
-    const Outcome outcome = kintsugi(arguments);
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-    return outcome.err;
+    return refusal(kintsugi(arguments));
   };
   EXPECT_THAT(refused({"trace", "attach", "/no/mount"}), HasSubstr("the monitor knows no mount /no/mount"));
+  EXPECT_THAT(refused({"trace", "attach", directory_ + "0"}), HasSubstr("the monitor knows no mount"));
   EXPECT_THAT(refused({"trace", "attach", "pid:1"}), HasSubstr("the monitor knows no mount pid:1"));
   EXPECT_THAT(refused({"trace", "attach", "pid:x"}), HasSubstr("pid:x names no process: pid:NUMBER"));
   EXPECT_THAT(refused({"trace", "attach", directory_, "--start", "method:ReadChunk"}),
               HasSubstr("no requests of methods come to a mount"));
-  // Whoever has the mount recorded is gone: its next process is another one, and it is found.
+}
+
+TEST_F(MountTracing, EndsWithTheProcessOfTheMountAndTheNextOneIsFound) {
+  ASSERT_NO_FATAL_FAILURE(start_traced());
+  if (IsSkipped()) return;
+  const auto attach = follow(directory_, path("killed"));
+  EXPECT_TRUE(read_file(directory_ + "/large") == read_file(local_));
+  ASSERT_TRUE(eventually([&] { return records("metaserver"); }, seconds(60)));
   ASSERT_EQ(::kill(process(), SIGKILL), 0);
+  EXPECT_EQ(attach->exit_code(), 1) << "what it asked has ended";
+  expect_no_server_records();
   EXPECT_TRUE(eventually(
       [&] { return kintsugi({"trace", "attach", directory_, "--for", "1ms"}).exit_code == 0; }, seconds(60)));
   EXPECT_TRUE(read_file(directory_ + "/large") == read_file(local_));
 }
 
-TEST_F(MountTracing, OneOfTwoRecordsUntilItEnds) {
+TEST_F(MountTracing, OneOfTwoRecordsUntilItIsUnmounted) {
   ASSERT_NO_FATAL_FAILURE(start_traced());
   if (IsSkipped()) return;
   const std::string other = mount();
   ASSERT_TRUE(eventually([&] { return kintsugi({"trace", "status", other}).exit_code == 0; }, seconds(60)));
-  BackgroundCommand attach(
-      command({"trace", "attach", other, "--follow", "--for", "100s", "--out", path("ended")}),
-      environment());
-  ASSERT_TRUE(eventually([&] { return records(other); }, seconds(60)));
+  const auto attach = follow(other, path("ended"));
   EXPECT_TRUE(read_file(other + "/large") == read_file(local_));
   EXPECT_FALSE(records(directory_));
   ASSERT_TRUE(eventually([&] { return records("metaserver"); }, seconds(60)));
   unmount(other);
-  EXPECT_EQ(attach.exit_code(), 1) << "it does not wait for a mount that has ended";
-  for (const std::string server : {"metaserver", "chunkserver-1", "chunkserver-2", "chunkserver-3"})
-    EXPECT_FALSE(records(server)) << server;
+  EXPECT_EQ(attach->exit_code(), 1) << "it does not wait for a mount that has ended";
+  expect_no_server_records();
   EXPECT_EQ(kintsugi({"trace", "status", directory_}).exit_code, 0);
+  (void)refusal(kintsugi({"trace", "attach", other}));
 }
 
-TEST_F(MountTracing, OfATokenIsRefused) {
-  ASSERT_NO_FATAL_FAILURE(start({"--chunkservers", "3", "--policy", "rs-2-1-64k"}));
-  ASSERT_EQ(kintsugi({"token", "create", "writer", "--role", "write", "--out", path("writer")}).exit_code, 0);
-  const std::string directory = mount({"--token-file", path("writer")});
-  Outcome status;
+class MountTracingRights : public Mounts {
+ protected:
+  void make_token(const std::string& role) const {
+    const Outcome made = kintsugi({"token", "create", role, "--role", role, "--out", path(role)});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  /// Another user of the same host, who has a token and not the secret.
+  Outcome as(const std::string& token, const std::vector<std::string>& arguments) const {
+    std::vector<std::string> line{"/usr/bin/env", "-u", "KINTSUGI_SECRET_FILE",
+                                  "KINTSUGI_TOKEN_FILE=" + path(token)};
+    const std::vector<std::string> ours = command(arguments);
+    line.insert(line.end(), ours.begin(), ours.end());
+    return run_command(line, environment());
+  }
+};
+
+TEST_F(MountTracingRights, AMountWithATokenIsNotAsked) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_NO_FATAL_FAILURE(make_token("write"));
+  const std::string directory = mount({"--token-file", path("write")});
+  Outcome tried;
   EXPECT_TRUE(eventually(
       [&] {
-        status = kintsugi({"trace", "attach", directory});
-        return status.err.find("it was mounted with a token") != std::string::npos;
+        tried = kintsugi({"trace", "attach", directory});
+        return tried.err.find("it was mounted with a token") != std::string::npos;
       },
       seconds(60)))
-      << status.err;
+      << tried.err;
+  (void)refusal(tried);
+}
+
+TEST_F(MountTracingRights, AMountWithTheSecretRefusesOtherUsersWithTokens) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_NO_FATAL_FAILURE(make_token("admin"));
+  ASSERT_NO_FATAL_FAILURE(make_token("read"));
+  const std::string directory = mount();
+  ASSERT_TRUE(
+      eventually([&] { return kintsugi({"trace", "status", directory}).exit_code == 0; }, seconds(60)));
+  // Servers do take an administrator's token, as soon as they know which ones are revoked.
+  ASSERT_TRUE(
+      eventually([&] { return as("admin", {"trace", "status", "metaserver"}).exit_code == 0; }, seconds(60)));
+  for (const char* const action : {"status", "attach", "detach"}) {
+    EXPECT_THAT(refusal(as("admin", {"trace", action, directory})),
+                HasSubstr("a mount is traced with the cluster's secret, and with no token"));
+    EXPECT_THAT(refusal(as("read", {"trace", action, directory})), HasSubstr("token"));
+  }
+  EXPECT_THAT(kintsugi({"trace", "status", directory}).out, HasSubstr("not traced yet"));
+}
+
+/// Mounts that only exist in what the monitor was told.
+class MountReports : public ProcessCluster {
+ protected:
+  void report(const std::string& host, const std::string& directory, const std::string& address) {
+    runtime::ProductionRuntime production;
+    const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
+    const auto secret = rpc::Secret::load(cluster_directory() + "/secret");
+    ASSERT_TRUE(secret);
+    rpc::Client client(production.runtime(), *secret);
+    proto::SightReport report;
+    report.set_process(++last_process_);
+    report.set_kind("mount");
+    report.set_name("mount at " + directory);
+    report.set_host(host);
+    report.set_sequence(1);
+    report.set_pid(static_cast<uint32_t>(1'000'000 + last_process_));
+    report.mutable_mount()->set_directory(directory);
+    report.mutable_mount()->set_trace_address(address);
+    proto::SightReportAnswer answer;
+    const Status told = runtime::run_on(
+        production, client.call(Context{}.with_deadline(production.runtime().clock.now() + seconds(20)),
+                                *runtime::Endpoint::parse(cluster.at("monitor").get<std::string>()),
+                                rpc::Method::kSightReport, report, answer));
+    EXPECT_TRUE(told.ok()) << told.to_string();
+    runtime::run_on(production, client.stop());
+  }
+  std::string refused(const std::string& where) const {
+    return refusal(kintsugi({"trace", "attach", where}));
+  }
+  static std::string own_host() {
+    std::string name(256, '\0');
+    EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+    return name.c_str();
+  }
+  uint64_t last_process_ = 1000;
+};
+
+TEST_F(MountReports, SayWhereAMountIsAndMislead) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).err.find("monitor") == std::string::npos; },
+                         seconds(60)));
+  report("host-7", "/mnt/far", "127.0.0.1:9");
+  EXPECT_THAT(refused("/mnt/far"), HasSubstr("/mnt/far is a mount of host-7: it is traced from that host"));
+  EXPECT_THAT(refused("pid:" + std::to_string(1'000'000 + last_process_)), HasSubstr("is a mount of host-7"));
+  for (const std::string elsewhere :
+       {"10.0.0.9:4000", "0.0.0.0:1", "localhost:1", "127.0.0.1.example.com:1", "two\nlines", "127.0.0.1"}) {
+    report(own_host(), "/mnt/near", elsewhere);
+    EXPECT_THAT(refused("/mnt/near"), HasSubstr("/mnt/near is said to listen at ")) << elsewhere;
+  }
+  report(own_host(), "/mnt/near", "");
+  EXPECT_THAT(refused("/mnt/near"), HasSubstr("it was mounted with a token")) << "the last one counts";
+  EXPECT_THAT(refused("/mnt//other/.././near/"), HasSubstr("it was mounted with a token"));
+  // Names that begin each other, and one that is more than a line.
+  report("host-8", "/mnt/near/er", "127.0.0.1:9");
+  report("host-9\nhost-10", "/mnt/a\nb", "127.0.0.1:9");
+  EXPECT_THAT(refused("/mnt/near/er"), HasSubstr("is a mount of host-8"));
+  EXPECT_THAT(refused("/mnt/near"), HasSubstr("it was mounted with a token"));
+  for (const std::string unknown : {"/", "/mnt", "/mnt/nea", "/mnt/near/e", "/MNT/near", "/mnt/a", "pid:0",
+                                    "pid:", "pid:1001", "pid:-1", "pid:99999999999", "pid:1000001x"})
+    EXPECT_THAT(refused(unknown), HasSubstr(unknown));
+  EXPECT_THAT(refused("/mnt/a\nb"), HasSubstr("host-9"));
+  // One that is there no more: nobody listens at the port.
+  report(own_host(), "/mnt/ended", "127.0.0.1:9");
+  EXPECT_THAT(refused("/mnt/ended"), HasSubstr("/mnt/ended"));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ class Following final : public rpc::Follower {
 
   bool follows(const rpc::CallName& call) override;
   bool follows_own_work() override;
-  std::string announcement(const std::string& peer, const rpc::CallName& call) override;
-  void announced(const std::string& peer, const Status& answer) override;
+  rpc::Announcement announcement(const std::string& peer, const rpc::CallName& call) override;
+  void announced(const std::string& peer, uint64_t owner, const Status& answer) override;
 
  private:
   mutable std::mutex mutex_;
