@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -142,6 +143,31 @@ TEST_F(MountTracing, SaysWhyAMountIsNotTraced) {
               HasSubstr("no requests of methods come to a mount"));
 }
 
+/// Such a binary, made of one that has sleds: the section that lists them has another name. The names of sections lie at the end.
+void write_without_sleds(const std::string& program, std::string bytes) {
+  const size_t name = bytes.rfind(std::string("\0xray_instr_map\0", 16));
+  if (name != std::string::npos) bytes[name + 1] = 'X';
+  std::ofstream(program, std::ios::binary) << bytes;
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+}
+
+TEST_F(MountTracing, OfABuildWithoutSledsIsRefusedInALine) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("small", 77, 1), "/small"}).exit_code, 0);
+  const std::string program = path("kintsugi-mount");
+  write_without_sleds(program, read_file(std::string(KINTSUGI_BINARIES) + "/kintsugi-mount"));
+  const std::string directory = mount_by(program);
+  ASSERT_TRUE(
+      eventually([&] { return kintsugi({"trace", "status", directory}).exit_code == 0; }, seconds(60)));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--follow"}}) {
+    std::vector<std::string> attach{"trace", "attach", directory};
+    attach.insert(attach.end(), more.begin(), more.end());
+    EXPECT_THAT(refusal(kintsugi(attach)),
+                HasSubstr(directory + ": this process cannot be traced: it was built without sleds"));
+  }
+  EXPECT_EQ(read_file(directory + "/small"), read_file(path("small")));
+}
+
 TEST_F(MountTracing, EndsWithTheProcessOfTheMountAndTheNextOneIsFound) {
   ASSERT_NO_FATAL_FAILURE(start_traced());
   if (IsSkipped()) return;
@@ -225,26 +251,35 @@ TEST_F(MountTracingRights, AMountWithTheSecretRefusesOtherUsersWithTokens) {
 class MountReports : public ProcessCluster {
  protected:
   void report(const std::string& host, const std::string& directory, const std::string& address) {
-    runtime::ProductionRuntime production;
-    const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
-    const auto secret = rpc::Secret::load(cluster_directory() + "/secret");
-    ASSERT_TRUE(secret);
-    rpc::Client client(production.runtime(), *secret);
-    proto::SightReport report;
-    report.set_process(++last_process_);
-    report.set_kind("mount");
-    report.set_name("mount at " + directory);
+    proto::SightReport report = next_report("mount");
     report.set_host(host);
-    report.set_sequence(1);
-    report.set_pid(static_cast<uint32_t>(1'000'000 + last_process_));
     report.mutable_mount()->set_directory(directory);
     report.mutable_mount()->set_trace_address(address);
-    proto::SightReportAnswer answer;
-    const Status told = runtime::run_on(
-        production, client.call(Context{}.with_deadline(production.runtime().clock.now() + seconds(20)),
-                                *runtime::Endpoint::parse(cluster.at("monitor").get<std::string>()),
-                                rpc::Method::kSightReport, report, answer));
-    EXPECT_TRUE(told.ok()) << told.to_string();
+    tell({report});
+  }
+  proto::SightReport next_report(const std::string& kind) {
+    proto::SightReport report;
+    report.set_process(++last_process_);
+    report.set_kind(kind);
+    report.set_name("made up");
+    report.set_sequence(1);
+    report.set_pid(static_cast<uint32_t>(1'000'000 + last_process_));
+    return report;
+  }
+  void tell(const std::vector<proto::SightReport>& reports) const {
+    runtime::ProductionRuntime production;
+    const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
+    const auto monitor = runtime::Endpoint::parse(cluster.at("monitor").get<std::string>());
+    const auto secret = rpc::Secret::load(cluster_directory() + "/secret");
+    ASSERT_TRUE(secret && monitor);
+    rpc::Client client(production.runtime(), *secret);
+    for (const proto::SightReport& report : reports) {
+      proto::SightReportAnswer answer;
+      const Context limited = Context{}.with_deadline(production.runtime().clock.now() + seconds(20));
+      const Status told = runtime::run_on(
+          production, client.call(limited, *monitor, rpc::Method::kSightReport, report, answer));
+      EXPECT_TRUE(told.ok()) << told.to_string();
+    }
     runtime::run_on(production, client.stop());
   }
   std::string refused(const std::string& where) const {
@@ -285,6 +320,32 @@ TEST_F(MountReports, SayWhereAMountIsAndMislead) {
   // One that is there no more: nobody listens at the port.
   report(own_host(), "/mnt/ended", "127.0.0.1:9");
   EXPECT_THAT(refused("/mnt/ended"), HasSubstr("/mnt/ended"));
+}
+
+TEST_F(MountReports, AreToldBeforeThoseOfManyOthers) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).err.find("monitor") == std::string::npos; },
+                         seconds(60)));
+  std::vector<proto::SightReport> others;
+  for (int i = 0; i < 1100; ++i) {
+    others.push_back(next_report("client"));
+    others.back().set_host(std::string(400, 'x'));
+    others.back().set_name(std::string(400, 'y'));
+  }
+  tell(others);
+  report("host-7", "/mnt/last", "127.0.0.1:9");
+  EXPECT_THAT(refused("/mnt/last"), HasSubstr("/mnt/last is a mount of host-7"));
+  // Names and directories as long as they may be do not make the answer too large.
+  std::vector<proto::SightReport> mounts;
+  for (int i = 0; i < 1100; ++i) {
+    mounts.push_back(next_report("mount"));
+    mounts.back().set_host(std::string(512, 'x'));
+    mounts.back().set_name(std::string(512, 'y'));
+    mounts.back().mutable_mount()->set_directory(std::string(512, 'z'));
+    mounts.back().mutable_mount()->set_trace_address(std::string(512, '1'));
+  }
+  tell(mounts);
+  EXPECT_THAT(refused("/mnt/last"), HasSubstr("/mnt/last is a mount of host-7"));
 }
 
 }  // namespace
