@@ -10,7 +10,8 @@
 
 namespace kintsugi::cli {
 
-/// The address of a server's name, number or host:port; none for "metaserver".
+/// The address of a server's name, number or host:port, or of a mount of this host by its directory or "pid:NUMBER"; none for
+/// "metaserver". Mounts are known to the monitor.
 Result<std::optional<runtime::Endpoint>> find_daemon(client::BlockingClient& client,
                                                      const std::string& where);
 

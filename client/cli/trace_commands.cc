@@ -95,7 +95,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   request.set_circular(arguments.circular);
   request.set_bytes(arguments.bytes);
   request.set_follow(arguments.follow);
-  if (arguments.follow) request.set_owner(new_owner());
+  const uint64_t owner = arguments.follow ? new_owner() : 0;
+  request.set_owner(owner);
   request.set_hops(kMostHops);
   KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(std::move(request)));
   const auto is_busy = [&] {
@@ -104,6 +105,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   while (is_busy()) {
     std::this_thread::sleep_for(kAskInterval);
     auto asked = daemon.ask(TraceRequest::STATUS);
+    if (asked && asked->owner() != owner)
+      asked = daemon.named({Code::kConflict, "its recording was ended, and somebody else has begun another"});
     if (session.interrupted()) return give_back(arguments);
     // When the first server dies the others are ended all the same.
     if (!asked && arguments.follow) {
@@ -114,7 +117,8 @@ Status attach_trace(Session& session, BlockingClient& client, const TraceArgumen
   }
   std::vector<FollowedProcess> followed;
   if (arguments.follow) followed = end_followed(client, answer, arguments.out);
-  if (answer.phase() == TraceResponse::FAILED) return {static_cast<Code>(answer.code()), answer.failure()};
+  if (answer.phase() == TraceResponse::FAILED)
+    return daemon.named({static_cast<Code>(answer.code()), answer.failure()});
   if (!arguments.out.empty()) KINTSUGI_TRY(daemon.copy_trace(arguments.out));
   show(session, answer, followed);
   if (!session.json && !arguments.follow && arguments.start != "all" && answer.met() == 0)
@@ -197,6 +201,25 @@ Status export_traces(const TraceArguments& arguments) {
   return {};
 }
 
+std::vector<Option> attach_options(const std::shared_ptr<TraceArguments>& a, const Option& where) {
+  return {where,
+          {"--start", &a->start,
+           "What begins the recording: a function, method:NAME, or all for every function "
+           "from now on; default: all"},
+          {"--for", &a->lasts, "How long; the daemon ends by itself then. Default: 10s"},
+          {"--out", &a->out,
+           "File that the trace is copied to; those of servers that were followed to get "
+           "their address behind the name"},
+          {"--follow", &a->follow,
+           "Follow requests into the servers that they reach, which record meanwhile, too: "
+           "those of the method, or with --start all every one that comes; of a mount "
+           "what applications ask it for"},
+          {"--circular", &a->circular,
+           "Keep the newest records when the memory is full; without it that ends "
+           "the recording"},
+          {"--memory", Bytes{&a->bytes}, "Memory for records, 1m to 1g; default: 64m"}};
+}
+
 }  // namespace
 
 std::vector<Command> trace_commands() {
@@ -206,27 +229,16 @@ std::vector<Command> trace_commands() {
       "The binary that was traced, or the directory that it is in; default: where the trace says"};
   const Option files{"FILE", &a->files, "Traces that were recorded at the same time", kRequired};
   const Choice format{{"chrome", "folded", "otlp"}, [a](size_t chosen) { a->format = chosen; }};
-  const Option where{"WHERE", &a->where, "A server's name, number or host:port, or 'metaserver'", kRequired};
+  const Option where{"WHERE", &a->where,
+                     "A server's name, number or host:port, 'metaserver', or a mount of this host: its "
+                     "directory or pid:NUMBER",
+                     kRequired};
   return {{.name = "trace",
            .help = "Record which functions of a daemon run, and when",
            .commands = {
                {.name = "attach",
                 .help = "Trace a daemon, and wait until the recording has ended",
-                .options = {where,
-                            {"--start", &a->start,
-                             "What begins the recording: a function, method:NAME, or all for every function "
-                             "from now on; default: all"},
-                            {"--for", &a->lasts, "How long; the daemon ends by itself then. Default: 10s"},
-                            {"--out", &a->out,
-                             "File that the trace is copied to; those of servers that were followed to get "
-                             "their address behind the name"},
-                            {"--follow", &a->follow,
-                             "Follow requests into the servers that they reach, which record meanwhile, too: "
-                             "those of the method, or with --start all every one that comes"},
-                            {"--circular", &a->circular,
-                             "Keep the newest records when the memory is full; without it that ends "
-                             "the recording"},
-                            {"--memory", Bytes{&a->bytes}, "Memory for records, 1m to 1g; default: 64m"}},
+                .options = attach_options(a, where),
                 .prints_json = true,
                 .run = connected(a, attach_trace)},
                {.name = "status",

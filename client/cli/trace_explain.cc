@@ -47,7 +47,7 @@ Kinds requests_of(const flow::Trace& trace, const flow::Flows& flows) {
   return kinds;
 }
 
-/// Keeps of flows_by_call those that a command asked for: what servers do besides does not make a command slow.
+/// Keeps of flows_by_call those that a command or a mount asked for: what servers do besides does not make a command slow.
 Kinds calls_of(const flow::Trace& trace, const flow::Flows& calls) {
   Kinds kinds = requests_of(trace, calls);
   for (cause::FlowsOfOneKind& kind : kinds)
@@ -57,9 +57,8 @@ Kinds calls_of(const flow::Trace& trace, const flow::Flows& calls) {
   return kinds;
 }
 
-bool has_commands(const flow::Trace& trace) {
-  return std::ranges::any_of(trace.processes(),
-                             [](const flow::Process& one) { return one.binary == tracing::kCommand; });
+bool has_clients(const flow::Trace& trace) {
+  return std::ranges::any_of(trace.processes(), tracing::is_client);
 }
 
 /// Returns one kind with a flow for each command, or none.
@@ -145,7 +144,7 @@ Status explain_requests(const Separated& separated, const Separated* normal,
                         std::vector<TraceAnswer>& answers) {
   std::optional<flow::Flows> calls, normal_calls;
   const auto requests = [](const Separated& one, std::optional<flow::Flows>& by_call) {
-    if (!has_commands(one.trace)) return Recorded{one.trace, one.flows, requests_of(one.trace, one.flows)};
+    if (!has_clients(one.trace)) return Recorded{one.trace, one.flows, requests_of(one.trace, one.flows)};
     by_call = tracing::flows_by_call(one.trace);
     return Recorded{one.trace, *by_call, calls_of(one.trace, *by_call)};
   };
@@ -155,7 +154,7 @@ Status explain_requests(const Separated& separated, const Separated* normal,
   std::optional<Recorded> well;
   if (normal != nullptr) well.emplace(requests(*normal, normal_calls));
   KINTSUGI_TRY(explain_kinds(requests(separated, calls), well ? &*well : nullptr, answers));
-  if (!has_commands(separated.trace)) return {};
+  if (!has_clients(separated.trace)) return {};
   if (normal != nullptr) well.emplace(commands(*normal));
   return explain_kinds(commands(separated), well ? &*well : nullptr, answers);
 }

@@ -127,17 +127,23 @@ class Walk {
 
 Result<TracedDaemon> TracedDaemon::find(BlockingClient& client, const std::string& where) {
   KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find_daemon(client, where));
-  return TracedDaemon(client, at);
+  return TracedDaemon(client, at, shown_name(where));
 }
 
 Result<TraceResponse> TracedDaemon::ask(TraceRequest request) const {
-  return client_->run(client_->async().trace(at_, std::move(request)));
+  auto answer = client_->run(client_->async().trace(at_, std::move(request)));
+  if (!answer) return named(answer.error());
+  return answer;
 }
 
 Result<TraceResponse> TracedDaemon::ask(TraceRequest::Action action) const {
   TraceRequest request;
   request.set_action(action);
   return ask(std::move(request));
+}
+
+Status TracedDaemon::named(const Status& error) const {
+  return name_.empty() ? error : error.with_context(name_);
 }
 
 Status TracedDaemon::copy_trace(const std::string& path) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/cli/json.h"
@@ -17,20 +18,23 @@ namespace kintsugi::cli {
 
 class TracedDaemon {
  public:
-  /// `where`: as people name daemons.
+  /// `where`: as people name daemons. Errors begin with it.
   static Result<TracedDaemon> find(client::BlockingClient& client, const std::string& where);
-  /// None: the metaserver.
-  TracedDaemon(client::BlockingClient& client, std::optional<runtime::Endpoint> at)
-      : client_(&client), at_(at) {}
+  /// None: the metaserver. `name`: what errors begin with, if it is not empty.
+  TracedDaemon(client::BlockingClient& client, std::optional<runtime::Endpoint> at, std::string name = "")
+      : client_(&client), at_(std::move(at)), name_(std::move(name)) {}
 
   Result<proto::TraceResponse> ask(proto::TraceRequest request) const;
   Result<proto::TraceResponse> ask(proto::TraceRequest::Action action) const;
   /// Writes the trace that ended last to a file.
   Status copy_trace(const std::string& path) const;
+  /// The error of this daemon.
+  Status named(const Status& error) const;
 
  private:
   client::BlockingClient* client_;
   std::optional<runtime::Endpoint> at_;
+  std::string name_;
 };
 
 /// A process that a request was followed into, or should have been.

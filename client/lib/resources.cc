@@ -8,9 +8,7 @@ namespace kintsugi::client {
 Context Resources::context() const {
   Context root;
   root.recorder = options.recorder;
-  if (rpc::Follower* const traces = rpc::follower(); traces != nullptr && traces->follows_own_work())
-    root.connection = rpc::kFollowedRequest;
-  return root;
+  return rpc::own_work(root);
 }
 
 }  // namespace kintsugi::client

@@ -14,6 +14,7 @@
 #include "client/mount/mount_arguments.h"
 #include "client/mount/mount_report.h"
 #include "client/mount/shared_room.h"
+#include "client/mount/traced_mount.h"
 #include "common/log/log.h"
 #include "common/rpc/token.h"
 #include "common/runtime/production/run.h"
@@ -107,7 +108,9 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   auto file_system =
       std::make_unique<ClusterFileSystem>(runtime.runtime(), client, *files, &notifier,
                                           ClusterFileSystemOptions{.cached_for = arguments.cached_for});
-  MountReport did(recorder, *files, arguments.directory);
+  TracedMount traced(runtime.runtime(), secret);
+  traced.start();
+  MountReport did(recorder, *files, arguments.directory, traced.address());
   std::optional<sight::Observer> observer;
   observer.emplace(
       runtime, recorder, secret,
@@ -125,6 +128,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   ClusterMount events(client, *files, watch, arguments);
   const int status = co_await seat.serve(runtime, *file_system, std::move(connection), events);
   observer.reset();
+  co_await traced.stop();
   notifier.close();
   co_await file_system->close_all();
   const Status stopped = co_await files->stop(seat.handed_over());

@@ -18,6 +18,7 @@ void MountReport::tell(proto::SightReport& report) const {
   }
   proto::SightMount& mount = *report.mutable_mount();
   mount.set_directory(directory_);
+  mount.set_trace_address(trace_address_);
   mount.set_read_bytes(traffic.read_bytes);
   mount.set_written_bytes(traffic.written_bytes);
   mount.set_fetched_bytes(traffic.fetched_bytes);

@@ -14,8 +14,13 @@ namespace kintsugi::mount {
 class MountReport {
  public:
   /// References outlive it.
-  MountReport(const sight::Recorder& recorder, const client::OpenFiles& files, std::string directory)
-      : recorder_(recorder), files_(files), directory_(std::move(directory)) {}
+  /// `trace_address`: where the mount is asked to trace itself; empty: nowhere.
+  MountReport(const sight::Recorder& recorder, const client::OpenFiles& files, std::string directory,
+              std::string trace_address)
+      : recorder_(recorder),
+        files_(files),
+        directory_(std::move(directory)),
+        trace_address_(std::move(trace_address)) {}
 
   /// Notes what the files say now. On their thread.
   void look();
@@ -25,7 +30,7 @@ class MountReport {
  private:
   const sight::Recorder& recorder_;
   const client::OpenFiles& files_;
-  const std::string directory_;
+  const std::string directory_, trace_address_;
   mutable std::mutex mutex_;  ///< guards noted_
   client::OpenFiles::Traffic noted_{};
 };

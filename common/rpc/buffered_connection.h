@@ -12,7 +12,6 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
-#include "common/rpc/follower.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/frame_marks.h"
 #include "common/rpc/peers.h"
@@ -129,7 +128,7 @@ class BufferedConnection {
   bool is_open() const { return connection_->is_open(); }
   const std::string& peer() const { return peer_; }
   /// Tells it from all other connections of its registry; never 0. Once it is proven the number of its peer is in it
-  /// (peer_of in follower.h).
+  /// (peer_of in peers.h).
   uint64_t serial() const { return serial_ | (peer_share_ ? peer_share_->number() << kPeerNumberShift : 0); }
 
  private:

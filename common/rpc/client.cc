@@ -38,7 +38,7 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
     control = std::move(*dialled);
   }
   Result<std::string> answer =
-      co_await control->call(span.context().trace, deadline, method, request, is_followed(context));
+      co_await control->call(span.context().trace, deadline, method, request, context.followed);
   for (const Method repeated : control->take_repeated())
     runtime::complain_of(span.context(), to, static_cast<uint16_t>(repeated));
   if (!answer) span.set_code(answer.error().code());
@@ -47,7 +47,7 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
 
 /// A stream has a connection of its own. The peer hears of one that is followed on that for calls.
 asio::awaitable<void> announce(PeerPool& pool, const Context& context, runtime::Endpoint to, CallName call) {
-  if (!is_followed(context) || follower() == nullptr || pool.stopped()) co_return;
+  if (!context.followed || follower() == nullptr || pool.stopped()) co_return;
   std::shared_ptr<ControlConnection> control = pool.find_control(to, Lane::kCalls);
   if (!control) {
     auto dialled = co_await pool.dial_control(to, Lane::kCalls, context.deadline);

@@ -77,12 +77,12 @@ asio::awaitable<void> ControlConnection::announce(CallName call, TimePoint deadl
   auto self = shared_from_this();
   Follower* const traces = follower();
   if (traces == nullptr) co_return;
-  const std::string request = traces->announcement(connection_->peer(), call);
-  if (request.empty()) co_return;
+  const Announcement asked = traces->announcement(connection_->peer(), call);
+  if (asked.request.empty()) co_return;
   const Result<std::string> answer =
       co_await this->call({}, std::min(deadline, runtime_.clock.now() + kAnnounceLimit), Method::kTrace,
-                          FrameBody(std::string_view(request)));
-  traces->announced(connection_->peer(), answer ? Status{} : answer.error());
+                          FrameBody(std::string_view(asked.request)));
+  traces->announced(connection_->peer(), asked.owner, answer ? Status{} : answer.error());
 }
 
 uint64_t ControlConnection::take_slot(PendingCall& call) {

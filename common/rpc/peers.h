@@ -16,11 +16,19 @@
 #include "common/rpc/rate_limit.h"
 #include "common/rpc/wakeup.h"
 #include "common/runtime/clock.h"
+#include "common/runtime/context.h"
 
 namespace kintsugi::rpc {
 
 struct Principal;
 class Peers;
+
+/// The number of a peer is in the numbers of its connections from this bit on.
+inline constexpr int kPeerNumberShift = 40;
+/// Whose request it is, as Peer::number() has it; 0: it is no request.
+inline uint64_t peer_of(const Context& context) {
+  return context.connection >> kPeerNumberShift;
+}
 
 /// "10.0.0.1" of "10.0.0.1:54321".
 std::string_view address_of(std::string_view peer);

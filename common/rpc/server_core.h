@@ -59,10 +59,8 @@ struct ServerCore : Doorkeeper {
   Context context_of(const FrameHeader& header, const BufferedConnection& connection) const {
     Context context;
     context.connection = connection.serial();
-    if (Follower* const traces = follower();
-        traces != nullptr &&
-        traces->follows({connection.marks().connection(), header.request_id, header.method}))
-      context.connection |= kFollowedRequest;
+    if (Follower* const traces = follower())
+      context.followed = traces->follows({connection.marks().connection(), header.request_id, header.method});
     if (header.timeout_ms != 0)
       context.deadline = runtime.clock.now() + std::chrono::milliseconds(header.timeout_ms);
     context.trace = {header.trace_id, header.span_id, header.path};

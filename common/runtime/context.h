@@ -42,6 +42,8 @@ struct Context {
   runtime::LiveHandle live;  ///< the innermost open region
   /// Fault points of the process, when the work came in a request; null: no faults are injected.
   runtime::FaultPoints* faults = nullptr;
+  /// Whoever traces this process has this work followed into the processes that it reaches (common/rpc/follower.h).
+  bool followed = false;
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/log/log.h"
-#include "common/rpc/follower.h"
 #include "common/runtime/span.h"
 #include "monitoring/sight/module.h"
 
@@ -57,7 +56,7 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   }
   if (before && *before == ServerRegistry::Before::kDead) host_->server_returned(server);
   const Status registered = before ? Status{} : before.error();
-  if (before) watch_.heard(server, rpc::connection_of(context));
+  if (before) watch_.heard(server, context.connection);
   if (before) chunks_.history.check_mark(transaction, server, request.seen());
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), registered, transaction)));
   chunks_.garbage.wake(server);
@@ -91,7 +90,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     response.set_register_again(true);
     co_return Status{};
   }
-  watch_.heard(server, rpc::connection_of(context));
+  watch_.heard(server, context.connection);
   watch_disks(server, request);
   servers_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {

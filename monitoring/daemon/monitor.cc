@@ -17,10 +17,44 @@ namespace kintsugi::monitoring {
 namespace {
 
 constexpr Duration kLongAgo = std::chrono::hours(1);
+/// Of all lines of processes in an answer, beside Monitor::kMostVerdictBytes.
+constexpr size_t kMostProcessBytes = 192 << 10;
 
 std::vector<std::unique_ptr<Detector>> or_default(std::vector<std::unique_ptr<Detector>> detectors,
                                                   const MonitorOptions& options) {
   return detectors.empty() ? make_detectors(options.behaviour, options.foresight) : std::move(detectors);
+}
+
+proto::ProcessLine line_of(const model::ProcessView& view, Duration silent) {
+  const proto::SightReport& last = view.last();
+  proto::ProcessLine line;
+  line.set_kind(last.kind());
+  line.set_name(view.display());
+  line.set_address(last.address());
+  line.set_silent_ns(static_cast<uint64_t>(std::max<int64_t>(silent.count(), 0)));
+  line.set_live(static_cast<uint32_t>(last.live_size()));
+  line.set_loop_lag_ns(last.loop().lag_ns());
+  line.set_process(view.process());
+  if (last.has_mount()) {
+    line.set_mount(last.mount().directory());
+    line.set_trace_address(last.mount().trace_address());
+    line.set_host(last.host());
+    line.set_pid(last.pid());
+  }
+  return line;
+}
+
+/// Mounts come first: where they are asked to trace themselves is told nowhere else.
+void add_processes(const model::Snapshot& now, proto::DiagnoseResponse& response) {
+  size_t bytes = 0;
+  for (const bool mounts : {true, false})
+    for (const auto& view : now.processes) {
+      if (view->last().has_mount() != mounts) continue;
+      proto::ProcessLine line = line_of(*view, now.silent(*view));
+      bytes += line.ByteSizeLong();
+      if (bytes > kMostProcessBytes || response.processes_size() >= Monitor::kMostProcessLines) return;
+      *response.add_processes() = std::move(line);
+    }
 }
 
 }  // namespace
@@ -167,19 +201,10 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
   }
   const model::Snapshot now = snapshot();
   std::set<uint64_t> reporting;
-  for (const auto& view : now.processes) {
+  for (const auto& view : now.processes)
     if (now.silent(*view) < progress::kSilence && !view->last().last())
       reporting.insert(view->last().server_id());
-    if (response.processes_size() >= kMostProcessLines) continue;
-    proto::ProcessLine& line = *response.add_processes();
-    line.set_kind(view->last().kind());
-    line.set_name(view->display());
-    line.set_address(view->last().address());
-    line.set_silent_ns(static_cast<uint64_t>(std::max<int64_t>(now.silent(*view).count(), 0)));
-    line.set_live(static_cast<uint32_t>(view->last().live_size()));
-    line.set_loop_lag_ns(view->last().loop().lag_ns());
-    line.set_process(view->process());
-  }
+  add_processes(now, response);
   for (const proto::ServerState& server : watch_.servers().servers()) {
     response.set_servers(response.servers() + 1);
     if (reporting.contains(server.server_id()))

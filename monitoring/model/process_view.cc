@@ -48,6 +48,7 @@ Status check_report(const proto::SightReport& report) {
   if (report.mount().operations_size() > ViewLimits::kOperations)
     return garbage("too many kinds of operations");
   if (!is_short(report.mount().directory())) return garbage("a mount point that is too long");
+  if (!is_short(report.mount().trace_address())) return garbage("an address that is too long");
   for (const proto::SightMount::Operations& operations : report.mount().operations())
     if (!is_short(operations.kind())) return garbage("a kind of operations whose name is too long");
   for (const proto::SightLive& live : report.live())

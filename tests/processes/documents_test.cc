@@ -184,6 +184,8 @@ TEST_P(Page, ItsCommandsRun) {
       (outcome.out + outcome.err).find("KINTSUGI_SLEDS") != std::string::npos)
     GTEST_SKIP() << outcome.err;
   EXPECT_EQ(failures(outcome), "") << outcome.out << outcome.err;
+  if (GetParam() == "docs/tracing.md" && can_mount())
+    EXPECT_THAT(outcome.out, HasSubstr("followed to 127.0.0.1:")) << "what was read in the mount meanwhile";
 #ifdef KINTSUGI_FAULT_POINTS
   // The walk-through finds what it planted.
   if (GetParam() == "docs/tracing.md")

@@ -39,10 +39,13 @@ std::string Mounts::start_and_mount() {
 }
 
 std::string Mounts::mount(const std::vector<std::string>& options) {
+  return mount_by(std::string(KINTSUGI_BINARIES) + "/kintsugi-mount", options);
+}
+
+std::string Mounts::mount_by(const std::string& program, const std::vector<std::string>& options) {
   const std::string directory = path("mnt" + std::to_string(mounted_.size()));
   std::filesystem::create_directory(directory);
-  std::vector<std::string> command{std::string(KINTSUGI_BINARIES) + "/kintsugi-mount", directory,
-                                   "--log-file", directory + ".log"};
+  std::vector<std::string> command{program, directory, "--log-file", directory + ".log"};
   command.insert(command.end(), options.begin(), options.end());
   const Outcome outcome = run_command(command, environment());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -18,6 +18,8 @@ class Mounts : public ProcessCluster {
   std::string start_and_mount();
   /// Mounts the cluster once more, at a new directory; fails the test if that does not answer.
   std::string mount(const std::vector<std::string>& options = {});
+  /// The same, by a program in the place of kintsugi-mount whose name begins so.
+  std::string mount_by(const std::string& program, const std::vector<std::string>& options = {});
   void unmount(const std::string& directory);
   /// The process that serves the mount, and the one that watches over it.
   static pid_t child_of(pid_t parent);

@@ -130,7 +130,7 @@ struct FollowedCalls : ::testing::Test {
   }
   bool follows(uint64_t call, rpc::Method method) { return following.follows({kConnection, call, method}); }
   std::string announcement(const std::string& peer) {
-    return following.announcement(peer, {kConnection, 3, rpc::Method::kPartialSum});
+    return following.announcement(peer, {kConnection, 3, rpc::Method::kPartialSum}).request;
   }
   static constexpr uint64_t kConnection = 0x50;
   Following& following = Following::of_process();
@@ -165,14 +165,35 @@ TEST_F(FollowedCalls, AreAnnouncedToWhoDidNotRefuse) {
   EXPECT_EQ(request.call(), 3);
   EXPECT_GT(request.limit_ms(), 0);
   EXPECT_LE(request.limit_ms(), 10'001);
-  following.announced("127.0.0.1:1", {});
+  following.announced("127.0.0.1:1", 7, {});
   EXPECT_NE(announcement("127.0.0.1:1"), "") << "it has to know each call";
-  following.announced("127.0.0.1:1", {Code::kUnavailable, "it died"});
+  following.announced("127.0.0.1:1", 7, {Code::kUnavailable, "it died"});
   EXPECT_EQ(announcement("127.0.0.1:1"), "");
   EXPECT_NE(announcement("127.0.0.1:2"), "");
   const auto peers = following.peers();
   ASSERT_EQ(peers.size(), 2) << "also the one that has not answered";
   EXPECT_EQ(peers[0].second.message(), "it died");
+}
+
+TEST_F(FollowedCalls, OfANewRecordingAreNotHeldToLateAnswersOfAnEarlierOne) {
+  ASSERT_NE(announcement("127.0.0.1:1"), "");
+  begin({.owner = 8, .hops = 2, .everything = true});
+  ASSERT_NE(announcement("127.0.0.1:1"), "");
+  following.announced("127.0.0.1:1", 7, {Code::kConflict, "its recording has ended"});
+  following.announced("127.0.0.1:2", 7, {});
+  EXPECT_NE(announcement("127.0.0.1:1"), "") << "it refused somebody else";
+  ASSERT_EQ(following.peers().size(), 1) << "and nobody asked 127.0.0.1:2 for this one";
+}
+
+TEST_F(FollowedCalls, OfTheProcessItselfAreCountedWhileItIsRecorded) {
+  EXPECT_FALSE(rpc::own_work({}).followed) << "requests of a method are followed, and no other ones";
+  begin({.owner = 8, .hops = 2, .own_work = true});
+  EXPECT_TRUE(rpc::own_work({.connection = 5}).followed);
+  EXPECT_EQ(rpc::own_work({.connection = 5}).connection, 5);
+  EXPECT_EQ(following.requests(), 2);
+  EXPECT_FALSE(follows(1, rpc::Method::kReadChunk)) << "it came from outside";
+  following.end();
+  EXPECT_FALSE(rpc::own_work({}).followed);
 }
 
 TEST_F(FollowedCalls, GoNoFurtherThanTheirHopsAndTheRecording) {

@@ -68,10 +68,12 @@ bool Following::follows(const rpc::CallName& call) {
 
 bool Following::follows_own_work() {
   const std::lock_guard lock(mutex_);
-  return active_ && terms_.own_work;
+  const bool followed = active_ && terms_.own_work;
+  requests_ += followed;
+  return followed;
 }
 
-std::string Following::announcement(const std::string& peer, const rpc::CallName& call) {
+rpc::Announcement Following::announcement(const std::string& peer, const rpc::CallName& call) {
   const std::lock_guard lock(mutex_);
   const auto left = terms_.deadline - steady_clock::now();
   if (!active_ || call.connection == 0 || left <= steady_clock::duration::zero()) return {};
@@ -94,11 +96,13 @@ std::string Following::announcement(const std::string& peer, const rpc::CallName
   request.set_limit_ms(static_cast<uint64_t>(left / std::chrono::milliseconds(1)) + 1);
   request.set_connection(call.connection);
   request.set_call(call.call);
-  return request.SerializeAsString();
+  return {.request = request.SerializeAsString(), .owner = terms_.owner};
 }
 
-void Following::announced(const std::string& peer, const Status& answer) {
+void Following::announced(const std::string& peer, uint64_t owner, const Status& answer) {
   const std::lock_guard lock(mutex_);
+  // The answer to an earlier recording says nothing of this one.
+  if (owner != terms_.owner) return;
   peers_[peer] = answer;
 }
 

@@ -42,14 +42,15 @@ class Following final : public rpc::Follower {
   Status expect(uint64_t connection, uint64_t call);
 
   uint64_t owner() const;
-  uint64_t requests() const;  ///< requests that came and are followed
+  /// Requests that came, or that this process began on its own account, and are followed.
+  uint64_t requests() const;
   /// Peers that were asked to follow a call: their addresses, and what came of it.
   std::vector<std::pair<std::string, Status>> peers() const;
 
   bool follows(const rpc::CallName& call) override;
   bool follows_own_work() override;
-  std::string announcement(const std::string& peer, const rpc::CallName& call) override;
-  void announced(const std::string& peer, const Status& answer) override;
+  rpc::Announcement announcement(const std::string& peer, const rpc::CallName& call) override;
+  void announced(const std::string& peer, uint64_t owner, const Status& answer) override;
 
  private:
   mutable std::mutex mutex_;

@@ -66,6 +66,10 @@ void describe(const AgentStatus& status, proto::TraceResponse& response) {
 }
 
 Result<const void*> TraceService::code_of_method(std::string_view name) const {
+  if (followed_ == Followed::kOwnWork)
+    return Status{
+        Code::kInvalidArgument,
+        "no requests of methods come to a mount: say a function, or all for what applications ask it for"};
   const auto method = rpc::method_named(name);
   if (const void* const code = method ? server_.code_of(*method) : nullptr) return code;
   std::vector<std::string_view> served;
@@ -88,6 +92,7 @@ Status TraceService::attach(const proto::TraceRequest& request) const {
   if (options.follow) {
     if (!is_method && start != kEverything) return no_one_follows(start);
     options.follow->everything = !is_method;
+    options.follow->own_work = !is_method && followed_ == Followed::kOwnWork;
     if (is_method) options.follow->method = rpc::method_named(start.substr(kMethod.size()));
     // A request is known by its frame, which comes before its handler begins.
     options.session.start = kEverything;

@@ -1,6 +1,8 @@
 /// The call by which an operator has a daemon traced.
 #pragma once
 
+#include <cstdint>
+
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
@@ -15,6 +17,12 @@ struct AgentStatus;
 /// What this process says of its recording and of those that it was followed into.
 void describe(const AgentStatus& status, proto::TraceResponse& response);
 
+/// What `--start all --follow` follows of a process.
+enum class Followed : uint8_t {
+  kRequests,  ///< those that come to it: it is a server
+  kOwnWork,   ///< what it asks others for: it serves the kernel or a user
+};
+
 /// A handler for Server::handle: it asks the agent of the process. Only who announces a call waits, until everything is recorded.
 class TraceService {
  public:
@@ -22,13 +30,16 @@ class TraceService {
   static constexpr size_t kMostBytes = 512 << 10;
 
   /// `server` serves what a recording may begin with: "method:ReadChunk". It outlives this.
-  explicit TraceService(const rpc::Server& server) : server_(server) {}
+  explicit TraceService(const rpc::Server& server, Followed followed = Followed::kRequests)
+      : server_(server), followed_(followed) {}
 
   asio::awaitable<Status> operator()(Context context, const proto::TraceRequest& request,
                                      proto::TraceResponse& response);
 
   /// REQUIRES: the server was not started.
-  static void register_on(rpc::Server& server) { server.handle(rpc::Method::kTrace, TraceService(server)); }
+  static void register_on(rpc::Server& server, Followed followed = Followed::kRequests) {
+    server.handle(rpc::Method::kTrace, TraceService(server, followed));
+  }
 
  private:
   Status attach(const proto::TraceRequest& request) const;
@@ -37,6 +48,7 @@ class TraceService {
   Result<const void*> code_of_method(std::string_view name) const;
 
   const rpc::Server& server_;
+  Followed followed_;
 };
 
 }  // namespace kintsugi::tracing

@@ -31,15 +31,19 @@ Result<Separated> Separation::finish() {
   return Separated{std::move(trace), std::move(flows)};
 }
 
+bool is_client(const flow::Process& process) {
+  return process.binary == kCommand || process.binary == kMount;
+}
+
 flow::Flows flows_by_call(const flow::Trace& trace) {
   const flow::Matching matching = flow::match_messages(trace);
-  const auto is_of_command = [&](flow::EventId id) {
-    return id != flow::kNone && trace.processes()[trace.event(id).process].binary == kCommand;
+  const auto is_of_client = [&](flow::EventId id) {
+    return id != flow::kNone && is_client(trace.processes()[trace.event(id).process]);
   };
   std::vector<flow::EventId> starts;
   for (const flow::Unit& unit : matching.units)
     // Frames that follow the first one of a call are called otherwise, and continue with it.
-    if (is_of_command(unit.send) && unit.recv != flow::kNone &&
+    if (is_of_client(unit.send) && unit.recv != flow::kNone &&
         rpc::method_named(trace.name_of(trace.event(unit.recv).function)))
       starts.push_back(unit.recv);
   return flows_of(trace, matching, starts);

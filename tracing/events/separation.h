@@ -18,8 +18,12 @@ struct Separated {
 
 /// The program whose processes are commands. What a command asks servers for belongs to its flow, the largest of its process.
 inline constexpr const char* kCommand = "kintsugi";
+/// The program of mounts. Each request of the kernel is a flow of its own.
+inline constexpr const char* kMount = "kintsugi-mount";
+/// It asks servers, and none of them is its own.
+bool is_client(const flow::Process& process);
 
-/// Flows as if commands had not been traced: each call of theirs is one, with all that servers did for it.
+/// Flows as if commands and mounts had not been traced: each call of theirs is one, with all that servers did for it.
 flow::Flows flows_by_call(const flow::Trace& trace);
 
 /// Separates by what is known of our daemons: frames, coroutines, event loops. Traces are taken one after the other, so that whoever

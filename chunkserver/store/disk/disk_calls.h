@@ -11,7 +11,7 @@
 
 #include "chunkserver/store/disk/data_disk.h"
 #include "chunkserver/store/disk/interest.h"
-#include "common/rpc/follower.h"
+#include "common/rpc/peers.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
 #include "common/runtime/fault_points.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/log/log.h"
+#include "common/rpc/follower.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::mount {
@@ -225,7 +226,9 @@ void Connection::start(std::span<const std::byte> bytes) {
 
 asio::awaitable<void> Connection::handle(Request& request) {
   {
-    sight::Task task(options_.context, request.operation->site, {static_cast<double>(request.body.size())});
+    // Whoever traces the mount may have begun since the context was made.
+    const Context context = rpc::own_work(options_.context);
+    sight::Task task(context, request.operation->site, {static_cast<double>(request.body.size())});
     request.caller.context = task.context();
     const int error = co_await dispatcher_.serve(request);
     if (error != 0) task.set_code(status_from_errno(error, "answered").code());
