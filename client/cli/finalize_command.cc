@@ -23,11 +23,10 @@ Status finalize(Session& session, client::BlockingClient& client) {
 }  // namespace
 
 Command finalize_command() {
-  return {
-      .name = "finalize",
-      .help = "After an upgrade: use what the new version brings; the one before cannot be brought back then",
-      .prints_json = true,
-      .run = connected(finalize)};
+  return {.name = "finalize",
+          .help = "Finish an upgrade: use what the new version brings; the old version cannot run any more",
+          .prints_json = true,
+          .run = connected(finalize)};
 }
 
 }  // namespace kintsugi::cli

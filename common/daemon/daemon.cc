@@ -172,9 +172,8 @@ Status run_parsed(Settings& settings, const std::function<Result<std::string>()>
   KINTSUGI_ASSIGN(const runtime::TlsPolicy tls, runtime::tls_policy(settings.tls, settings.require_tls));
   if (!tls.credentials && !tls.require)
     log::warning(
-        "tls.require is false and tls.certificate is not set: whoever is on the network reads and changes "
-        "all "
-        "that leaves this host");
+        "tls.require is false and tls.certificate is not set: anyone on the network can read and "
+        "change the traffic that leaves this host");
   runtime::ProductionRuntime production({}, tls);
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.

@@ -130,7 +130,7 @@ asio::awaitable<Status> InodeService::settle(Context context, InodeId file, uint
     while (cuts->look(store_.kv))
       co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
-  co_return Status{Code::kUnavailable, "is changed by others all the time"};
+  co_return Status{Code::kUnavailable, "other clients keep changing it: try again"};
 }
 
 asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::SetAttributesRequest& request,
@@ -165,7 +165,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
       status = co_await settle(module.context(), id, session, cut ? &cuts : nullptr);
       if (repeated = is_over(store_.kv, request.change()); repeated) break;  // others may not know yet
       if (!first && store_.runtime.clock.now() >= context.deadline)
-        status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
+        status = {Code::kDeadlineExceeded, "is not truncated completely yet: try again"};
       last = cuts.is_last();
       if (status.ok()) status = co_await set_in_step(module.context(), request, cuts.next(), last);
       if (!last) cuts.done();

@@ -82,7 +82,7 @@ Status SessionService::take_lock(const proto::LockRequest& request, proto::LockR
     // Whoever knows a session's id could end it, and a reader asks for locks, too.
     if (others.front().session() != session) response.mutable_conflict()->clear_session();
     if (request.waits() && !request.whole_file() && !clients_.lock_waits.may_wait(request.lock(), others))
-      return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
+      return {Code::kDeadlock, "would deadlock: the holder of this lock waits for one of yours"};
     return {};
   }
   if (request.test_only()) return {};
