@@ -52,8 +52,8 @@ class ChunkChanges {
     if (listener_ != nullptr) listener_->on_write(id);
   }
 
-  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late
-  /// then.
+  /// kConflict: the chunk was removed within RemovedLately::kMemory. A client writes each chunk once, so this is a late
+  /// write.
   Status check_not_removed(ChunkId id);
   /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced.
   /// kUnavailable: the disk began to hang. After an error nothing of it is left, or will be when the disk answers.

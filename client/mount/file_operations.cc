@@ -35,7 +35,8 @@ FileOperations::FileOperations(const runtime::Runtime& runtime, client::OpenFile
 asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& caller, proto::Attributes told,
                                                               OpenFlags flags, bool made_now,
                                                               const proto::OpenReadResponse* where) {
-  // Said here and not only by the metaserver: what is written reaches it later.
+  // Refused here, since written bytes reach the metaserver only later. GetInode has had the inode held: a hold and a
+  // release make the session tell it to let go.
   if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());

@@ -1,6 +1,5 @@
-/// Where something is read: in what there is now, or in a snapshot. Ids and paths from the wire are looked up here, by
-/// whatever reads. What changes something takes them as they are: an inode in a snapshot is kReadOnly for
-/// Inodes::find.
+/// Resolves ids and paths for reading, in the live namespace or in a snapshot. Changes use the live ids: for an inode
+/// in a snapshot Inodes::find returns kReadOnly.
 #pragma once
 
 #include <memory>

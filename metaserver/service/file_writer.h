@@ -40,7 +40,7 @@ class FileWriter {
   FileWriter(MetaStore& store, NamespaceParts& names, ClusterParts& cluster, Clients& clients)
       : store_(store), names_(names), cluster_(cluster), clients_(clients) {}
 
-  /// The extents may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
+  /// Puts the extents into the file. They may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
   Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
                WriteEffects& effects, proto::Attributes& attributes);
   /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.
