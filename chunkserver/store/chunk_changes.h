@@ -73,8 +73,8 @@ class ChunkChanges {
 
   /// The commit itself, which owns what it uses: its caller may have gone when the disk answers.
   asio::awaitable<Status> carry_out_commit(Context context, FinishedChunk chunk,
-                                           std::shared_ptr<const Interest> interest);
-  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Interest& interest,
+                                           std::shared_ptr<const Abandoned> abandoned);
+  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Abandoned& abandoned,
                                          SharedClaim claim);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   /// Keeps the claim until the copy is gone, and may go on after its caller has.

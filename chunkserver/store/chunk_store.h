@@ -108,6 +108,7 @@ class ChunkStore {
   std::vector<Duration> disk_busy_times() const { return disks_.busy_times(); }
   /// Reads, writes and syncs that run or wait for their turn; by disk.
   std::vector<size_t> disk_calls_under_way() const { return disks_.calls_under_way(); }
+  /// For tests.
   uint64_t disk_bytes_read() const { return disks_.bytes_read(); }
 
   /// Names who is told from here on that chunks are written; null: nobody is.

@@ -7,14 +7,13 @@
 
 #include "client/mount/request_caller.h"
 #include "common/posix/set_ids.h"
+#include "common/proto/agreed_numbers.h"
 
 namespace kintsugi::mount {
 namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-/// The metaserver sets this bit in ids of inodes in snapshots.
-constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
 bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY;
@@ -37,7 +36,7 @@ asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& call
                                                               const proto::OpenReadResponse* where) {
   // Refused here, since written bytes reach the metaserver only later. GetInode has had the inode held: a hold and a
   // release make the session tell it to let go.
-  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
+  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & proto::kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());
     co_return Status{Code::kReadOnly, "is in a snapshot"};

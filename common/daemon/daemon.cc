@@ -270,8 +270,7 @@ int run(int argc, const char* const* argv, Settings& settings, const Make& make)
 }
 
 Status check_advertised(const runtime::Endpoint& listen, const std::string& advertise) {
-  const bool wildcard = listen.host == "0.0.0.0" || listen.host == "::";
-  if (!wildcard || !advertise.empty()) return {};
+  if (!listen.is_wildcard() || !advertise.empty()) return {};
   return {Code::kInvalidArgument, "listen is a wildcard address: set advertise to the name others reach"};
 }
 

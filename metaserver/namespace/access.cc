@@ -9,7 +9,7 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
   if (inode.has_xattrs() && permissions.ask_the_list(caller))
     list = transaction.get(keys::xattr(id, kAccessList));
   if (permissions.allow(caller, wanted, list)) return {};
-  return {Code::kAccessDenied, "permission denied for this user"};
+  return {Code::kAccessDenied, "denies permission to this user"};
 }
 
 Status check_root(const Caller& caller) {

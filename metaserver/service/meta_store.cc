@@ -32,7 +32,7 @@ asio::awaitable<Status> MetaStore::finish_read(Context context, Status done) {
 }
 
 asio::awaitable<Status> MetaStore::finish_repeated(Context context, Status done) {
-  co_await clients_.promises.heard(clients_.promises.unheard());
+  co_await clients_.promises.await_heard(clients_.promises.unheard());
   co_return co_await finish_read(context, std::move(done));
 }
 
@@ -50,7 +50,7 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
   names_.trash.follow(transaction);
   names_.quotas.follow(transaction);
   cluster_.servers.follow(transaction);
-  Promises::Hearers hearers = clients_.promises.changed(transaction);
+  Promises::Hearers hearers = clients_.promises.note_change(transaction);
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);
@@ -67,9 +67,13 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
   if (!hearers.empty()) {
     sight::Module module(context, kBreakPromises);
     const sight::Wait wait(module.context(), sight::WaitKind::kResource);
-    co_await clients_.promises.heard(std::move(hearers));
+    co_await clients_.promises.await_heard(std::move(hearers));
   }
   co_return Status{};
+}
+
+Status about_inode(const Status& status, uint64_t inode) {
+  return status.ok() ? status : Status{status.code(), fmt::format("inode {} {}", inode, status.message())};
 }
 
 }  // namespace kintsugi::metaserver

@@ -65,6 +65,9 @@ class MetaStore {
   Clients& clients_;
 };
 
+/// Names the inode in an error: "inode 81 does not exist any more".
+Status about_inode(const Status& status, uint64_t inode);
+
 /// Moves the value of `result` to where it belongs, or hands its error on.
 template <class Value>
 Status extract(Result<Value> result, Value& into) {

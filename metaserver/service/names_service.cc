@@ -191,7 +191,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
   transaction.by = request.session();
   // Their kernels were told of what they made, and attributes that they changed, before this was heard of.
   for (int i = begin; i < end; ++i)
-    clients_.promises.made(round.session, InodeId{request.changes(i).inode()});
+    clients_.promises.note_promise(round.session, InodeId{request.changes(i).inode()});
   return {};
 }
 

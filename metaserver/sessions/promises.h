@@ -48,7 +48,7 @@ class Promises {
   /// What a kernel may believe of an inode: its attributes, or names in it, that they are there or not. Bits.
   enum What : uint8_t { kAttributes = 1, kNames = 2 };
   /// Notes that the session is about to be told this. Session 0 believes nothing.
-  void made(uint64_t session, InodeId inode, int what = kAttributes);
+  void note_promise(uint64_t session, InodeId inode, int what = kAttributes);
 
   /// Notes that the session has moved a name: its kernel believes of it where it is now what it believed where it was
   /// before.
@@ -70,13 +70,13 @@ class Promises {
   };
   /// Notes that everything that the transaction changes is other than was told from now on. REQUIRES: is called when
   /// others see the change. Returns who has to hear of it.
-  Hearers changed(const Transaction& transaction);
+  Hearers note_change(const Transaction& transaction);
   /// Notes that the attributes of this inode may be other than was told from now on. Returns who has to hear of it.
-  Hearers changed(InodeId inode, uint64_t by);
+  Hearers note_change(InodeId inode, uint64_t by);
   /// Returns who has to hear of changes that were made before.
   Hearers unheard();
   /// Waits until all hearers have heard, or believe nothing any more.
-  asio::awaitable<void> heard(Hearers hearers);
+  asio::awaitable<void> await_heard(Hearers hearers);
 
   /// Adds to `response` what the session has not been told yet. Returns false if there is nothing. `after`: see
   /// AwaitRecallsRequest.

@@ -11,8 +11,8 @@ class FileOwner {
  public:
   virtual ~FileOwner() = default;
   /// Keeps the file, and so its parts, alive: for what goes on in the background.
-  virtual std::shared_ptr<void> keep() = 0;
-  /// The metaserver told these attributes in an answer.
+  virtual std::shared_ptr<void> pin() = 0;
+  /// Takes attributes that the metaserver told in an answer.
   virtual void adopt(const proto::Attributes& attributes) = 0;
 };
 

@@ -60,11 +60,11 @@ class OpenFiles {
   /// `for_writing`: with a write lease if that can be.
   asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(Context context, uint64_t inode,
                                                             bool for_writing = false);
-  /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver
-  /// knows that this session holds it.
+  /// Opens the file without a call: the attributes were just told, and with them where the bytes lie. `held`: the
+  /// metaserver knows that this session holds it.
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false,
                                    const proto::OpenReadResponse* where = nullptr);
-  /// The file, when it is open or has something that is not written out; else null.
+  /// Returns the file, when it is open or has something that is not written out; else null.
   std::unique_ptr<OpenFile> find(uint64_t inode);
 
   /// Changes attributes without a call, where a lease lets that wait. None: the metaserver has to be asked.
