@@ -43,8 +43,7 @@ class LeasedNames : private NameChangesHearer {
   bool is_leased(uint64_t directory) const { return directories_.contains(directory); }
   /// Takes the attributes of a directory that the metaserver has told.
   void told(const proto::Attributes& directory);
-  /// Notes that a call has ended that may have changed a directory at the metaserver: what is known of its attributes
-  /// may be older than that.
+  /// Notes that the metaserver may have changed a directory: what is known of its attributes may be older.
   void may_have_changed(uint64_t directory);
   /// Returns the attributes of a leased directory, as far as they are known. Null: ask the metaserver.
   const proto::Attributes* directory(uint64_t inode) const;
@@ -87,8 +86,7 @@ class LeasedNames : private NameChangesHearer {
   };
   /// Returns true if no such name is there, for certain.
   bool is_absent(uint64_t parent, std::string_view name) const;
-  /// Notes that the metaserver does something with names of a leased directory: before a call that gives one, after one
-  /// that takes one.
+  /// Notes a call that changes names of a leased directory: before it gives one, after it has taken one.
   void name_given(uint64_t parent, std::string_view name);
   void name_taken(uint64_t parent, std::string_view name);
   /// Has the oldest directories end until at most half of what there may be is known.
