@@ -98,7 +98,8 @@ class Code {
   /// suffice. REQUIRES: indices exist and are distinct.
   Result<Combination> combine(std::span<const uint32_t> candidates, std::span<const uint32_t> wanted) const;
 
-  /// The matrix of combine() for exactly the helpers given. REQUIRES: they are independent and suffice (asserted).
+  /// For tests and benchmarks: returns the matrix of combine() for exactly the helpers given. REQUIRES: they are
+  /// independent and suffice (asserted).
   std::vector<uint8_t> decode_matrix(std::span<const uint32_t> helpers,
                                      std::span<const uint32_t> wanted) const;
 

@@ -7,10 +7,6 @@
 namespace kintsugi::partial_sum {
 namespace {
 
-Status invalid(std::string why) {
-  return {Code::kInvalidArgument, std::move(why)};
-}
-
 Status check_rows(uint32_t rows, uint64_t cell_bytes) {
   if (rows > kMaxRows) return invalid(fmt::format("{} rows", rows));
   if (rows == 1) return {};

@@ -19,11 +19,11 @@ struct CapabilityJudge {
   const rpc::MetaserverClock& clock;
   const Identity& identity;
 
-  /// kPermissionDenied: the capability does not give the right to that `operation` on the chunk.
+  /// Checks the right to `operation` on the chunk. kPermissionDenied: the capability does not give it.
   Status check(const std::string& capability, ChunkId id, uint32_t operation) const {
     return rpc::check_capability(secret, capability, id, operation, clock.now());
   }
-  /// The same for a chunk that is to be stored here. kUnavailable: it is another server that is to have it, one that was at
+  /// Checks the right to store the chunk here. kUnavailable: it is another server that is to have it, one that was at
   /// this address before. `server_id` 0: the caller does not say which.
   Status check_store(const std::string& capability, ChunkId id, uint64_t server_id) const {
     if (server_id != 0 && ServerId{server_id} != identity.server)

@@ -11,7 +11,7 @@ ChunkService::ChunkService(const runtime::Runtime& runtime, CapabilityJudge judg
       small_(runtime, store, buffers, counters),
       verifier_(runtime, store, counters) {}
 
-void ChunkService::register_at(rpc::Server& server) {
+void ChunkService::register_on(rpc::Server& server) {
   using rpc::Method;
   server.handle_stream<&ChunkService::write_chunk>(Method::kWriteChunk, *this);
   server.handle_stream<&ChunkService::read_chunk>(Method::kReadChunk, *this);

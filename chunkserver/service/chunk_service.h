@@ -23,7 +23,7 @@ class ChunkService {
                runtime::BufferPool& buffers, ServiceCounters& counters);
 
   /// Maps the methods below. REQUIRES: the server has not started.
-  void register_at(rpc::Server& server);
+  void register_on(rpc::Server& server);
   /// Calls that rest on their own account end soon; all others end with their connections.
   void stop() { verifier_.stop(); }
 
@@ -42,10 +42,10 @@ class ChunkService {
  private:
   const CapabilityJudge judge_;
   ServiceCounters& counters_;
-  ChunkReceiver receiver_;
-  ChunkSender sender_;
+  WriteChunkHandler receiver_;
+  ReadChunkHandler sender_;
   SmallChunks small_;
-  ChunkVerifier verifier_;
+  VerifyChunksHandler verifier_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -58,8 +58,8 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       load_(runtime_.clock, counters_, store_, rates_, options_.cpu_seconds),
       heartbeat_(runtime_.clock, store_, load_, recorder_, orders_, prober_),
       peer_check_(runtime_, secret_, recorder_, heartbeat_) {
-  service_.register_at(server_);
-  repairs_.register_at(server_);
+  service_.register_on(server_);
+  repairs_.register_on(server_);
   tracing::TraceService::register_on(server_);
   server_.handle_stream<&LinkProber::serve>(rpc::Method::kProbeLink, prober_);
   network_.down_rate = [this] { return rates_.down(); };

@@ -16,14 +16,14 @@ constexpr size_t kReadAheadFrames = 1;
 
 }  // namespace
 
-struct ChunkSender::Frame {
+struct ReadChunkHandler::Frame {
   std::shared_ptr<runtime::Buffer> buffer;
   ChunkReader::Blocks blocks;
   uint64_t offset = 0;
 };
 
 /// The blocks [next, end) of a chunk, a frame at a time.
-struct ChunkSender::Reading {
+struct ReadChunkHandler::Reading {
   Context context;
   ChunkReader& chunk;
   uint64_t next, end;
@@ -33,7 +33,7 @@ struct ChunkSender::Reading {
   bool done() const { return next >= end; }
 };
 
-asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& reading) {
+asio::awaitable<Result<ReadChunkHandler::Frame>> ReadChunkHandler::read_frame(Reading& reading) {
   Frame frame;
   KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
                      co_await acquire_buffer(reading.context, buffers_, reading.chunk.disk()));
@@ -46,7 +46,8 @@ asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& rea
   co_return frame;
 }
 
-asio::awaitable<Status> ChunkSender::send_frame(const Frame& frame, bool background, rpc::Stream& stream) {
+asio::awaitable<Status> ReadChunkHandler::send_frame(const Frame& frame, bool background,
+                                                     rpc::Stream& stream) {
   proto::ReadChunkData data;
   data.set_offset(frame.offset);
   data.mutable_block_crcs()->Add(frame.blocks.block_crcs.begin(), frame.blocks.block_crcs.end());
@@ -66,7 +67,7 @@ asio::awaitable<Status> ChunkSender::send_frame(const Frame& frame, bool backgro
   co_return sent;
 }
 
-asio::awaitable<void> ChunkSender::read_ahead(Reading& reading, runtime::Channel<Frame>& frames) {
+asio::awaitable<void> ReadChunkHandler::read_ahead(Reading& reading, runtime::Channel<Frame>& frames) {
   const uint64_t sender = reading.context.trace.span_id;
   const sight::Task task{reading.context, kReadAhead, {double(reading.end - reading.next)}};
   reading.context = task.context();
@@ -86,9 +87,9 @@ asio::awaitable<void> ChunkSender::read_ahead(Reading& reading, runtime::Channel
   frames.close(std::move(status));
 }
 
-asio::awaitable<Status> ChunkSender::send_frames(Context context, uint64_t count,
-                                                 runtime::Channel<Frame>& frames, bool background,
-                                                 rpc::Stream& stream) {
+asio::awaitable<Status> ReadChunkHandler::send_frames(Context context, uint64_t count,
+                                                      runtime::Channel<Frame>& frames, bool background,
+                                                      rpc::Stream& stream) {
   for (uint64_t i = 0; i < count; ++i) {
     sight::Wait wait(context, sight::WaitKind::kJoin);
     auto frame = co_await frames.pop();
@@ -99,7 +100,7 @@ asio::awaitable<Status> ChunkSender::send_frames(Context context, uint64_t count
   co_return Status{};
 }
 
-asio::awaitable<Status> ChunkSender::send_blocks(Reading& reading, rpc::Stream& stream) {
+asio::awaitable<Status> ReadChunkHandler::send_blocks(Reading& reading, rpc::Stream& stream) {
   const uint64_t count = divide_up(reading.end - reading.next, reading.frame_blocks);
   // One frame needs no task that reads ahead.
   if (count <= 1) {
@@ -119,7 +120,7 @@ asio::awaitable<Status> ChunkSender::send_blocks(Reading& reading, rpc::Stream& 
   co_return status;
 }
 
-Result<uint64_t> ChunkSender::frame_blocks_of(const proto::ReadChunkRequest& request) const {
+Result<uint64_t> ReadChunkHandler::frame_blocks_of(const proto::ReadChunkRequest& request) const {
   if (request.frame_bytes() % kBlockBytes != 0) {
     return Status{Code::kInvalidArgument,
                   fmt::format("frames of {} bytes are not whole blocks", request.frame_bytes())};
@@ -128,8 +129,8 @@ Result<uint64_t> ChunkSender::frame_blocks_of(const proto::ReadChunkRequest& req
   return std::min<uint64_t>(bytes, buffers_.buffer_bytes()) / kBlockBytes;
 }
 
-asio::awaitable<Status> ChunkSender::serve(Context context, const proto::ReadChunkRequest& request,
-                                           rpc::Stream& stream) {
+asio::awaitable<Status> ReadChunkHandler::serve(Context context, const proto::ReadChunkRequest& request,
+                                                rpc::Stream& stream) {
   sight::Module module{context, kReadChunk, {double(request.length())}};
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   auto frame_blocks = frame_blocks_of(request);

@@ -12,11 +12,11 @@
 
 namespace kintsugi::chunkserver {
 
-class ChunkSender {
+class ReadChunkHandler {
  public:
   /// References outlive every call.
-  ChunkSender(const runtime::Runtime& runtime, ChunkStore& store, runtime::BufferPool& buffers,
-              ServiceCounters& counters)
+  ReadChunkHandler(const runtime::Runtime& runtime, ChunkStore& store, runtime::BufferPool& buffers,
+                   ServiceCounters& counters)
       : runtime_(runtime), store_(store), buffers_(buffers), counters_(counters) {}
 
   /// Sends whole blocks from pool buffers, as they came from the disk, while the next ones are read. A range that

@@ -18,7 +18,7 @@ Status check_tree_of_token(const rpc::Principal& by, rpc::Method method,
 
 }  // namespace
 
-void RepairService::register_at(rpc::Server& server) {
+void RepairService::register_on(rpc::Server& server) {
   using rpc::Method;
   server.handle_stream<&RepairService::partial_sum>(Method::kPartialSum, *this);
   server.handle<&RepairService::repair_chunk>(Method::kRepairChunk, *this);

@@ -20,7 +20,7 @@ class RepairService {
       : judge_(judge), counters_(counters), sums_(sums), site_(site) {}
 
   /// Maps the methods below. REQUIRES: the server has not started.
-  void register_at(rpc::Server& server);
+  void register_on(rpc::Server& server);
 
   asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
                                       rpc::Stream& stream);

@@ -1,5 +1,5 @@
-/// The RPCs WriteSmallChunk and ReadSmallChunk, once the caller's right is proven: chunks of one block, whole, without
-/// a stream.
+/// The RPCs WriteSmallChunk (a chunk of at most one block, whole) and ReadSmallChunk (such a chunk, or at most
+/// kBlockBytes of any chunk), without a stream. The caller's right is proven before.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,11 +18,12 @@ class SmallChunks {
               ServiceCounters& counters)
       : clock_(runtime.clock), store_(store), buffers_(buffers), counters_(counters) {}
 
-  /// The chunk is durable on return; after an error nothing of it is left. kInvalidArgument: the policy, or no data,
-  /// or more than a block; kCorrupt: the data has another CRC; kAlreadyExists, kNoSpace and others of
+  /// Writes a chunk: it is durable on return; after an error nothing of it is left. kInvalidArgument: the policy, or no
+  /// data, or more than a block; kCorrupt: the data has another CRC; kAlreadyExists, kNoSpace and others of
   /// ChunkStore::put_small.
   asio::awaitable<Status> write(Context context, const proto::WriteSmallChunkRequest& request);
-  /// kInvalidArgument: the chunk is longer than a block, or empty; errors of ChunkStore::open and ChunkReader.
+  /// Reads a chunk, or a range of one. kInvalidArgument: the range is empty, longer than a block, or not in the chunk;
+  /// or the whole of a longer chunk was asked for. Errors of ChunkStore::open and ChunkReader.
   asio::awaitable<Status> read(Context context, const proto::ReadSmallChunkRequest& request,
                                proto::ReadSmallChunkResponse& response);
 

@@ -26,9 +26,9 @@ proto::VerifiedChunk::Verdict verdict_of(Code code) {
 }  // namespace
 
 /// One call of the RPC.
-class ChunkVerifier::Call {
+class VerifyChunksHandler::Call {
  public:
-  Call(ChunkVerifier& verifier, Context context, uint64_t bytes_per_second, rpc::Stream& stream)
+  Call(VerifyChunksHandler& verifier, Context context, uint64_t bytes_per_second, rpc::Stream& stream)
       : verifier_(verifier),
         context_(context),
         rate_(static_cast<double>(bytes_per_second)),
@@ -53,7 +53,7 @@ class ChunkVerifier::Call {
   static std::shared_ptr<AlignedMemory> new_memory() { return std::make_shared<AlignedMemory>(kPieceBytes); }
   uint64_t piece_blocks() const;
 
-  ChunkVerifier& verifier_;
+  VerifyChunksHandler& verifier_;
   const Context context_;
   const double rate_;  ///< bytes per second; 0: no limit
   rpc::Stream& stream_;
@@ -64,7 +64,7 @@ class ChunkVerifier::Call {
   uint64_t bytes_ = 0;
 };
 
-asio::awaitable<Status> ChunkVerifier::Call::run(const proto::VerifyChunksRequest& request) {
+asio::awaitable<Status> VerifyChunksHandler::Call::run(const proto::VerifyChunksRequest& request) {
   for (const proto::VerifyChunksRequest::Chunk& chunk : request.chunks()) {
     KINTSUGI_CO_TRY(co_await verify({StripeId{chunk.stripe_id()}, chunk.index()}));
     const bool late = verifier_.clock_.now() - told_at_ >= kTellInterval;
@@ -74,7 +74,7 @@ asio::awaitable<Status> ChunkVerifier::Call::run(const proto::VerifyChunksReques
   co_return co_await stream_.send_end(proto::VerifyChunksDone::default_instance());
 }
 
-asio::awaitable<Status> ChunkVerifier::Call::verify(ChunkId id) {
+asio::awaitable<Status> VerifyChunksHandler::Call::verify(ChunkId id) {
   Status outcome;
   proto::VerifiedChunk verified;
   auto chunk = co_await open(id);
@@ -93,14 +93,14 @@ asio::awaitable<Status> ChunkVerifier::Call::verify(ChunkId id) {
   co_return Status{};
 }
 
-asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkVerifier::Call::open(ChunkId id) {
+asio::awaitable<Result<std::unique_ptr<ChunkReader>>> VerifyChunksHandler::Call::open(ChunkId id) {
   for (int opens = 1;; ++opens) {
     auto chunk = co_await verifier_.store_.open(context_, id, ReadFor::kVerification);
     if (chunk || chunk.error().code() != Code::kUnavailable || opens == kMaxOpens) co_return chunk;
   }
 }
 
-asio::awaitable<Status> ChunkVerifier::Call::read_all(ChunkReader& chunk, Status& outcome) {
+asio::awaitable<Status> VerifyChunksHandler::Call::read_all(ChunkReader& chunk, Status& outcome) {
   for (uint64_t block = 0; block < chunk.blocks();) {
     KINTSUGI_CO_TRY(check_going_on());
     const TimePoint began = verifier_.clock_.now();
@@ -122,18 +122,18 @@ asio::awaitable<Status> ChunkVerifier::Call::read_all(ChunkReader& chunk, Status
   co_return Status{};
 }
 
-uint64_t ChunkVerifier::Call::piece_blocks() const {
+uint64_t VerifyChunksHandler::Call::piece_blocks() const {
   constexpr uint64_t kMostBlocks = kPieceBytes / kBlockBytes;
   if (rate_ <= 0) return kMostBlocks;
   return std::clamp<uint64_t>(static_cast<uint64_t>(rate_ * kPieceSeconds) / kBlockBytes, 1, kMostBlocks);
 }
 
-bool ChunkVerifier::Call::users() const {
+bool VerifyChunksHandler::Call::users() const {
   const ServiceCounters& counters = verifier_.counters_;
   return counters.users_served > 0 || counters.users_rate(verifier_.clock_.now()) > 0;
 }
 
-asio::awaitable<Status> ChunkVerifier::Call::rest(uint64_t bytes, Duration took) {
+asio::awaitable<Status> VerifyChunksHandler::Call::rest(uint64_t bytes, Duration took) {
   const TimePoint now = verifier_.clock_.now();
   const bool yields = users();
   if (rate_ > 0) {
@@ -148,20 +148,20 @@ asio::awaitable<Status> ChunkVerifier::Call::rest(uint64_t bytes, Duration took)
   co_return check_going_on();
 }
 
-asio::awaitable<Status> ChunkVerifier::Call::tell() {
+asio::awaitable<Status> VerifyChunksHandler::Call::tell() {
   const proto::VerifyChunksData data = std::exchange(untold_, {});
   told_at_ = verifier_.clock_.now();
   co_return co_await stream_.send(data);
 }
 
-Status ChunkVerifier::Call::check_going_on() const {
+Status VerifyChunksHandler::Call::check_going_on() const {
   if (verifier_.stopping_) return {Code::kCancelled, "this server is stopping"};
   if (verifier_.clock_.now() >= context_.deadline) return {Code::kDeadlineExceeded, "the call took too long"};
   return {};
 }
 
-asio::awaitable<Status> ChunkVerifier::serve(Context context, const proto::VerifyChunksRequest& request,
-                                             rpc::Stream& stream) {
+asio::awaitable<Status> VerifyChunksHandler::serve(Context context, const proto::VerifyChunksRequest& request,
+                                                   rpc::Stream& stream) {
   sight::Module module{context, kVerifyChunks, {double(request.chunks_size())}};
   if (request.chunks_size() > kMaxChunks) {
     co_return module.finish(
@@ -183,7 +183,7 @@ asio::awaitable<Status> ChunkVerifier::serve(Context context, const proto::Verif
   co_return module.finish(std::move(ended));
 }
 
-void ChunkVerifier::stop() {
+void VerifyChunksHandler::stop() {
   stopping_ = true;
   stopped_.notify_all();
 }

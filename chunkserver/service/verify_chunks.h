@@ -16,7 +16,7 @@ namespace kintsugi::chunkserver {
 ///
 /// Keeps to the rate that is asked for. While users are served it reads at half of that, and without a rate it rests
 /// for as long as it reads. Memory of a call: kPieceBytes.
-class ChunkVerifier {
+class VerifyChunksHandler {
  public:
   static constexpr int kMaxChunks = 1024;   ///< limit for one call
   static constexpr uint32_t kMaxCalls = 2;  ///< limit for calls that run at the same time
@@ -28,7 +28,7 @@ class ChunkVerifier {
   static constexpr int kToldAtOnce = 64;  ///< verdicts that are collected for one frame, at most
 
   /// References outlive every call.
-  ChunkVerifier(const runtime::Runtime& runtime, ChunkStore& store, ServiceCounters& counters)
+  VerifyChunksHandler(const runtime::Runtime& runtime, ChunkStore& store, ServiceCounters& counters)
       : clock_(runtime.clock), store_(store), counters_(counters), stopped_(runtime) {}
 
   /// kInvalidArgument: too many chunks, or too low a rate; kLimitExceeded: kMaxCalls run.

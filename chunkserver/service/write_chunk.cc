@@ -17,11 +17,11 @@ constexpr size_t kScarcePartBytes = 64 << 10;  ///< a client must send so much w
 
 }  // namespace
 
-struct ChunkReceiver::Times {
+struct WriteChunkHandler::Times {
   double receive_seconds = 0, commit_seconds = 0;
 };
 
-asio::awaitable<Status> ChunkReceiver::receive_payload(std::span<std::byte> into, rpc::Stream& stream) {
+asio::awaitable<Status> WriteChunkHandler::receive_payload(std::span<std::byte> into, rpc::Stream& stream) {
   const size_t count = buffers_.region().size() / buffers_.buffer_bytes();
   if (buffers_.free() >= count / kScarceShare) co_return co_await stream.receive_payload(into);
   while (!into.empty()) {
@@ -32,9 +32,9 @@ asio::awaitable<Status> ChunkReceiver::receive_payload(std::span<std::byte> into
   co_return Status{};
 }
 
-asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& writer,
-                                                  const proto::WriteChunkData& data, uint32_t payload_bytes,
-                                                  rpc::Stream& stream) {
+asio::awaitable<Status> WriteChunkHandler::take_frame(Context context, ChunkWriter& writer,
+                                                      const proto::WriteChunkData& data,
+                                                      uint32_t payload_bytes, rpc::Stream& stream) {
   if (data.offset() != writer.length()) {
     co_return Status{Code::kInvalidArgument,
                      fmt::format("data of offset {} after {} bytes", data.offset(), writer.length())};
@@ -51,8 +51,8 @@ asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& 
   co_return co_await writer.append(context, std::move(buffer), payload_bytes, std::move(crcs));
 }
 
-asio::awaitable<Result<ChunkInfo>> ChunkReceiver::receive(Context context, ChunkWriter& writer,
-                                                          rpc::Stream& stream, Times& times) {
+asio::awaitable<Result<ChunkInfo>> WriteChunkHandler::receive(Context context, ChunkWriter& writer,
+                                                              rpc::Stream& stream, Times& times) {
   const TimePoint began = clock_.now();
   while (true) {
     proto::WriteChunkData data;
@@ -70,8 +70,8 @@ asio::awaitable<Result<ChunkInfo>> ChunkReceiver::receive(Context context, Chunk
   }
 }
 
-asio::awaitable<Status> ChunkReceiver::serve(Context context, const proto::WriteChunkRequest& request,
-                                             rpc::Stream& stream) {
+asio::awaitable<Status> WriteChunkHandler::serve(Context context, const proto::WriteChunkRequest& request,
+                                                 rpc::Stream& stream) {
   sight::Module module{context, kWriteChunk, {double(request.max_bytes())}};
   Status checked = check_policy(request.policy(), request.index());
   if (!checked.ok()) co_return module.finish(std::move(checked));

@@ -11,11 +11,11 @@
 
 namespace kintsugi::chunkserver {
 
-class ChunkReceiver {
+class WriteChunkHandler {
  public:
   /// References outlive every call.
-  ChunkReceiver(const runtime::Runtime& runtime, ChunkStore& store, runtime::BufferPool& buffers,
-                ServiceCounters& counters)
+  WriteChunkHandler(const runtime::Runtime& runtime, ChunkStore& store, runtime::BufferPool& buffers,
+                    ServiceCounters& counters)
       : clock_(runtime.clock), store_(store), buffers_(buffers), counters_(counters) {}
 
   /// Receives a chunk frame by frame into pool buffers, checks its blocks, and writes them while the next frame comes

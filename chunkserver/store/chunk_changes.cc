@@ -19,12 +19,12 @@ Status ChunkChanges::check_not_removed(ChunkId id) {
 
 asio::awaitable<Status> ChunkChanges::commit(Context context, FinishedChunk chunk) {
   const DataDisk& disk = chunk.root.disk;
-  const auto interest = std::make_shared<Interest>();
-  co_return co_await calls_.wait_for(disk, carry_out_commit(context, std::move(chunk), interest), interest);
+  const auto abandoned = std::make_shared<Abandoned>();
+  co_return co_await calls_.wait_for(disk, carry_out_commit(context, std::move(chunk), abandoned), abandoned);
 }
 
 asio::awaitable<Status> ChunkChanges::carry_out_commit(Context context, FinishedChunk chunk,
-                                                       std::shared_ptr<const Interest> interest) {
+                                                       std::shared_ptr<const Abandoned> abandoned) {
   const ChunkId id = chunk.header.info.id;
   tell_of_write(id);
   sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "claims of chunks"));
@@ -35,14 +35,14 @@ asio::awaitable<Status> ChunkChanges::carry_out_commit(Context context, Finished
   SharedClaim held;
   if (status.ok()) {
     held = std::make_shared<ChunkIndex::Claim>(std::move(*claim));
-    status = co_await commit_claimed(context, chunk, *interest, held);
+    status = co_await commit_claimed(context, chunk, *abandoned, held);
   }
   if (!status.ok() && chunk.file) co_await chunk.file->discard();
   co_return status;
 }
 
 asio::awaitable<Status> ChunkChanges::commit_claimed(Context context, FinishedChunk& chunk,
-                                                     const Interest& interest, SharedClaim claim) {
+                                                     const Abandoned& abandoned, SharedClaim claim) {
   const ChunkInfo info = chunk.header.info;
   StoreRoot& root = chunk.root;
   if (const auto removed = removed_lately_.when(info.id, runtime_.clock.now());
@@ -61,14 +61,14 @@ asio::awaitable<Status> ChunkChanges::commit_claimed(Context context, FinishedCh
     KINTSUGI_CO_TRY(co_await root.segments.append(context, std::move(chunk.header),
                                                   std::move(chunk.block_crcs), chunk.data.bytes));
     // Whoever waited was told that nothing is here. A record that has taken the place of an equal one stays.
-    if (interest.is_lost) {
+    if (abandoned.value) {
       if (!same_place) KINTSUGI_CO_TRY(co_await root.segments.remove(context, info.id));
       co_return Status{Code::kCancelled, "nobody waits for it any more"};
     }
   } else {
     DiskWait wait(context, root.disk);
     KINTSUGI_CO_TRY(wait.finish(
-        co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place, interest)));
+        co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place, abandoned)));
   }
   // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back
   // to it.
@@ -113,7 +113,7 @@ asio::awaitable<Status> ChunkChanges::remove_claimed(Context context, ChunkId id
   removed_lately_.add(id, runtime_.clock.now());
   // Out of the index first: from here on nobody opens it. Readers that have it open keep the file.
   const std::optional<Entry> entry = chunks_.erase(id);
-  if (!entry) co_return Status{Code::kNotFound, fmt::format("chunk {} is not here", id)};
+  if (!entry) co_return not_here(id);
   Status status = co_await remove_copy(context, *entry);
   if (status.ok()) {
     ++removed_;

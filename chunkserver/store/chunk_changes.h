@@ -52,8 +52,8 @@ class ChunkChanges {
     if (listener_ != nullptr) listener_->on_write(id);
   }
 
-  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late
-  /// then.
+  /// kConflict: the chunk was removed within RemovedLately::kMemory. A client writes each chunk once, so this is a late
+  /// write.
   Status check_not_removed(ChunkId id);
   /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced.
   /// kUnavailable: the disk began to hang. After an error nothing of it is left, or will be when the disk answers.
@@ -73,8 +73,8 @@ class ChunkChanges {
 
   /// The commit itself, which owns what it uses: its caller may have gone when the disk answers.
   asio::awaitable<Status> carry_out_commit(Context context, FinishedChunk chunk,
-                                           std::shared_ptr<const Interest> interest);
-  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Interest& interest,
+                                           std::shared_ptr<const Abandoned> abandoned);
+  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Abandoned& abandoned,
                                          SharedClaim claim);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   /// Keeps the claim until the copy is gone, and may continue after its caller has.

@@ -9,10 +9,6 @@ namespace {
 
 constexpr sight::Site kOpen{"chunkserver.open_chunk"};
 
-Status not_here(ChunkId id) {
-  return {Code::kNotFound, fmt::format("chunk {} is not here", id)};
-}
-
 }  // namespace
 
 ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)

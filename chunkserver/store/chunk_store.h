@@ -69,8 +69,8 @@ class ChunkStore {
   /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
   void keep_metadata_mark(MetadataMark mark) { disks_.keep_metadata_mark(mark); }
 
-  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late
-  /// then.
+  /// kConflict: the chunk was removed within RemovedLately::kMemory. A client writes each chunk once, so this is a late
+  /// write.
   Status check_not_removed(ChunkId id) { return changes_.check_not_removed(id); }
   /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters),
   /// kInvalidArgument (sizes), kUnavailable (no disk works).
@@ -108,6 +108,7 @@ class ChunkStore {
   std::vector<Duration> disk_busy_times() const { return disks_.busy_times(); }
   /// Reads, writes and syncs that run or wait for their turn; by disk.
   std::vector<size_t> disk_calls_under_way() const { return disks_.calls_under_way(); }
+  /// For tests.
   uint64_t disk_bytes_read() const { return disks_.bytes_read(); }
 
   /// Names who is told from here on that chunks are written; null: nobody is.

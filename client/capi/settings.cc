@@ -20,10 +20,6 @@ constexpr uint64_t kMaxMilliseconds = uint64_t{1000} * 3600 * 24 * 365;
 /// How long the structure was in the first version. It grows at its end only.
 constexpr size_t kSmallestOptions = offsetof(kintsugi_options, log_file) + sizeof(kintsugi_options::log_file);
 
-Status invalid(std::string why) {
-  return {Code::kInvalidArgument, std::move(why)};
-}
-
 Duration milliseconds(uint64_t count) {
   return std::chrono::milliseconds(count);
 }

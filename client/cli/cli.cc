@@ -6,6 +6,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/parser.h"
 #include "client/cli/session.h"
+#include "common/base/version.h"
 #include "common/log/log.h"
 
 namespace kintsugi::cli {
@@ -31,7 +32,7 @@ int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe then fails like any other write
   log::set_level(std::getenv("KINTSUGI_DEBUG") != nullptr ? log::Level::kDebug : log::Level::kError);
   const Command program = all_commands();
-  const Invocation invocation = parse(program, "kintsugi 0.2.0", argc, argv);
+  const Invocation invocation = parse(program, "kintsugi " + std::string(program_version()), argc, argv);
   if (invocation.command == nullptr) return invocation.exit_code;
   // Whatever connects looks for its token in the environment.
   if (!invocation.token_file.empty()) ::setenv(kTokenVariable, invocation.token_file.c_str(), 1);

@@ -142,9 +142,7 @@ void judge_servers(const proto::ListServersResponse& servers, std::vector<Findin
 
 void judge_alarms(const proto::DiagnoseResponse& answer, std::vector<Finding>& findings) {
   if (answer.reduced())
-    findings.push_back(
-        {Verdict::kProblem, "the cluster",
-         "no monitor answers, so nothing reports what is stuck or slow: start kintsugi-monitor"});
+    findings.push_back({Verdict::kProblem, "the cluster", "no monitor answers: nothing is diagnosed"});
   for (const proto::Verdict& verdict : answer.verdicts()) {
     const bool grave = !verdict.masked() && verdict.kind() != proto::Verdict::RUNS_OUT;
     findings.push_back({grave ? Verdict::kProblem : Verdict::kWarning, "alarm", proto::advise(verdict)});

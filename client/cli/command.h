@@ -100,9 +100,4 @@ Run connected(std::shared_ptr<Arguments> arguments,
   });
 }
 
-/// The error for something that was typed wrong; `what` says it in one line.
-inline Status wrong(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 }  // namespace kintsugi::cli

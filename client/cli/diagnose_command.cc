@@ -230,10 +230,10 @@ Status compare_metrics(Session& session, BlockingClient& client, const DiagnoseA
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
   auto monitor = runtime::Endpoint::parse(answer.monitor_http());
   if (!monitor)
-    return {Code::kUnavailable, "no monitor with a console answers, and it has the recorded metrics"};
+    return {Code::kUnavailable, "no monitor with a console answers; it keeps the recorded metrics"};
   // A console that listens everywhere is where the monitor is.
   const auto rpc = runtime::Endpoint::parse(answer.monitor());
-  if (rpc && (monitor->host == "0.0.0.0" || monitor->host == "::")) monitor->host = rpc->host;
+  if (rpc && monitor->is_wildcard()) monitor->host = rpc->host;
   const runtime::Runtime runtime = client.runtime().runtime();
   http::KeptConnection connection(runtime, *monitor);
   KINTSUGI_ASSIGN(const std::string body,

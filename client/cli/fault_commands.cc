@@ -116,7 +116,9 @@ std::vector<Command> fault_commands() {
             .run = connected(a, list_faults)},
            {.name = "clear",
             .help = "End faults; operations that hang in them continue",
-            .options = {where, {"--number", &a->number, "Only this one"}},
+            .options = {where,
+                        {"--number", &a->number,
+                         "Number of the fault, as `fault list` shows it; default: all"}},
             .prints_json = true,
             .run = connected(a, clear_fault)}}}};
 }

@@ -23,12 +23,10 @@ Status finalize(Session& session, client::BlockingClient& client) {
 }  // namespace
 
 Command finalize_command() {
-  return {
-      .name = "finalize",
-      .help =
-          "After an upgrade: use the features of the new version; there is no way back to the old one then",
-      .prints_json = true,
-      .run = connected(finalize)};
+  return {.name = "finalize",
+          .help = "Finish an upgrade: use what the new version brings; the old version cannot run any more",
+          .prints_json = true,
+          .run = connected(finalize)};
 }
 
 }  // namespace kintsugi::cli

@@ -242,7 +242,7 @@ void check_keys(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   if (files.none()) {
     if (inside) return;
     if (daemon.settings.text("tls.require") == "false")
-      return about.warn("tls.require is false: anyone on the network can read and change messages");
+      return about.warn("tls.require is false: anyone on the network can read and change the traffic");
     return about.bad("tls.certificate is not set, and without TLS the daemon refuses to listen at " +
                      listen->host);
   }

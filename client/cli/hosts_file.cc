@@ -30,10 +30,6 @@ constexpr std::array<std::pair<std::string_view, HostRole>, 5> kRoles{
      {"chunkserver", HostRole::kChunkserver},
      {"client", HostRole::kClient}}};
 
-Status invalid(std::string message) {
-  return {Code::kInvalidArgument, std::move(message)};
-}
-
 /// `what` is "key", "role".
 template <size_t N>
 std::string unknown(std::string_view what, std::string_view word,

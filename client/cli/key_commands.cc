@@ -397,7 +397,7 @@ std::vector<Command> key_commands() {
             .prints_json = true,
             .run = connected(key_status)},
            {.name = "rotate",
-            .help = "Give the running cluster a new secret, step by step; it says what to do next",
+            .help = "Replace the cluster's secret: take the next step, and say what follows",
             .options =
                 {{"--keys", &a->keys,
                   "Directory that `kintsugi cluster init` made; default: the file that "

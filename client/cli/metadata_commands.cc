@@ -138,31 +138,33 @@ Status empty_quarantine(Session& session, BlockingClient& client, const KeepArgu
 std::vector<Command> metadata_commands() {
   const auto a = std::make_shared<KeepArguments>();
   const std::vector<Option> which{{"--stripe", &a->stripe_id, "Only chunks of this stripe; default: all"}};
-  return {{.name = "metadata",
-           .help = "Metadata that may be older than the chunks: see it, decide on it",
-           .commands = {{.name = "status",
-                         .help = "Show whether the metadata fits the chunks; the exit code is 1 when not",
-                         .prints_json = true,
-                         .run = connected(show_metadata)},
-                        {.name = "accept",
-                         .help = "Accept metadata that is older than the chunks: newer metadata is gone",
-                         .run = connected(accept_metadata)}}},
-          {.name = "quarantine",
-           .help = "Chunks that no file names and that may not be garbage",
-           .commands = {{.name = "list",
-                         .help = "Show quarantined chunks, and when each will be deleted",
-                         .prints_json = true,
-                         .run = connected(list_quarantine)},
-                        {.name = "keep",
-                         .help = "Restart the retention of quarantined chunks",
-                         .options = which,
-                         .prints_json = true,
-                         .run = connected(a, keep_quarantine)},
-                        {.name = "empty",
-                         .help = "Delete quarantined chunks now",
-                         .options = which,
-                         .prints_json = true,
-                         .run = connected(a, empty_quarantine)}}}};
+  return {
+      {.name = "metadata",
+       .help = "Metadata that may be older than the chunks: see it, decide on it",
+       .commands =
+           {{.name = "status",
+             .help = "Show whether the metadata fits the chunks; the exit code is 1 when not",
+             .prints_json = true,
+             .run = connected(show_metadata)},
+            {.name = "accept",
+             .help = "Accept metadata that is older than the chunks, when newer metadata is lost for good",
+             .run = connected(accept_metadata)}}},
+      {.name = "quarantine",
+       .help = "Chunks that no file names and that may not be garbage",
+       .commands = {{.name = "list",
+                     .help = "List the chunks in quarantine, and when each will be deleted",
+                     .prints_json = true,
+                     .run = connected(list_quarantine)},
+                    {.name = "keep",
+                     .help = "Start the retention of quarantined chunks again",
+                     .options = which,
+                     .prints_json = true,
+                     .run = connected(a, keep_quarantine)},
+                    {.name = "empty",
+                     .help = "Delete quarantined chunks now",
+                     .options = which,
+                     .prints_json = true,
+                     .run = connected(a, empty_quarantine)}}}};
 }
 
 }  // namespace kintsugi::cli

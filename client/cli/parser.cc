@@ -59,10 +59,10 @@ Status read_number(const Option& option, const std::string& text, T& number) {
   }
   constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
   if (error == std::errc::result_out_of_range && option.most == kUnbounded)
-    return wrong(text + " is too large");
-  return wrong(fmt::format("{} is not a {} from {} {}", text,
-                           std::is_integral_v<T> ? "whole number" : "number", option.least,
-                           option.most == kUnbounded ? "on" : fmt::format("to {}", option.most)));
+    return invalid(text + " is too large");
+  return invalid(fmt::format("{} is not a {} from {} {}", text,
+                             std::is_integral_v<T> ? "whole number" : "number", option.least,
+                             option.most == kUnbounded ? "on" : fmt::format("to {}", option.most)));
 }
 
 /// The factor of "k", "KiB", "m" and so on, in any case; 0: there is no such unit.
@@ -77,7 +77,7 @@ double unit_of(std::string unit) {
 }
 
 Status read_bytes(const std::string& text, uint64_t& bytes) {
-  const Status refused = wrong(fmt::format("{} is not a size such as 4096, 512KiB or 1.5GiB", text));
+  const Status refused = invalid(fmt::format("{} is not a size such as 4096, 512KiB or 1.5GiB", text));
   size_t digits = 0;
   while (digits < text.size() &&
          (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
@@ -108,13 +108,13 @@ Status read_chunk(const std::string& text, ChunkId& chunk) {
     const auto index = std::from_chars(stripe.ptr + 1, end, chunk.index);
     if (index.ec == std::errc() && index.ptr == end) return {};
   }
-  return wrong(fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text));
+  return invalid(fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text));
 }
 
 Status choose(const Choice& choice, const std::string& text) {
   const auto found = std::ranges::find(choice.names, text);
   if (found == choice.names.end())
-    return wrong(fmt::format("{} is not one of {}", text, fmt::join(choice.names, ", ")));
+    return invalid(fmt::format("{} is not one of {}", text, fmt::join(choice.names, ", ")));
   choice.choose(static_cast<size_t>(found - choice.names.begin()));
   return {};
 }

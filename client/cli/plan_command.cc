@@ -32,7 +32,7 @@ Status parse_disks(const std::string& text, ClusterShape& shape) {
     shape.disk_bytes = parse_disk_bytes(rest.substr(1));
   }
   if (shape.disk_bytes > 0) return {};
-  return wrong(fmt::format("--disks: {} is not a number of disks and the size of one, as in 8x18T", text));
+  return invalid(fmt::format("--disks: {} is not a number of disks and the size of one, as in 8x18T", text));
 }
 
 Status make_plan(PlanArguments& a) {

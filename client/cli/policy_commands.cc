@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "client/cli/commands.h"
+#include "client/cli/fitting_policy.h"
 #include "client/cli/json.h"
 #include "client/cli/paths.h"
 #include "client/cli/printable.h"
@@ -28,12 +29,6 @@ uint32_t usable_servers(const proto::ListServersResponse& answer) {
 Result<uint32_t> count_servers(BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
   return usable_servers(answer);
-}
-
-/// How many servers a stripe of the policy needs.
-uint32_t servers_for(const std::string& policy) {
-  const auto parsed = erasure::Policy::parse(policy);
-  return parsed ? parsed->chunks() : 0;
 }
 
 Status list_policies(Session& session, BlockingClient& client) {

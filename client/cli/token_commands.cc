@@ -162,7 +162,7 @@ Status revoke_token(Session& session, BlockingClient& client, const TokenArgumen
 
 std::vector<Command> token_commands() {
   const auto a = std::make_shared<TokenArguments>();
-  const Option name{"NAME", &a->name, "What people call it", kRequired};
+  const Option name{"NAME", &a->name, "Name of the token", kRequired};
   const std::vector<TokenClaims::Role> roles{TokenClaims::ADMIN, TokenClaims::WRITE, TokenClaims::READ};
   return {{.name = "token",
            .help = "Tokens: what people and applications have in place of the cluster's secret",
@@ -183,11 +183,11 @@ std::vector<Command> token_commands() {
                 .prints_json = true,
                 .run = connected(a, create_token)},
                {.name = "list",
-                .help = "Show all tokens, without what proves them",
+                .help = "List all tokens, without their keys",
                 .prints_json = true,
                 .run = connected(list_tokens)},
                {.name = "revoke",
-                .help = "Have all daemons refuse a token",
+                .help = "Revoke a token: all daemons refuse it",
                 .options = {name},
                 .prints_json = true,
                 .run = connected(a, revoke_token)}}}};

@@ -61,7 +61,7 @@ std::vector<std::string> named_servers(const WhatIfArguments& a) {
 }
 
 Status check_described(const WhatIfArguments& a) {
-  if (a.stripes == 0 || !a.stripe_policy) return wrong("--servers-total needs --stripes and --policy");
+  if (a.stripes == 0 || !a.stripe_policy) return invalid("--servers-total needs --stripes and --policy");
   const auto cluster = what_if::described(
       {.servers = a.servers_total, .racks = a.racks, .stripes = a.stripes, .policy = *a.stripe_policy});
   return cluster ? Status{} : cluster.error();
@@ -75,11 +75,11 @@ Status check(WhatIfArguments& a) {
     KINTSUGI_ASSIGN(a.stripe_policy, parse_short_policy(a.policy));
   }
   const int told = !a.server.empty() + !a.servers.empty() + !a.rack.empty();
-  if (told > 1) return wrong("say what is lost once: --server, --servers or --rack");
+  if (told > 1) return invalid("say what is lost once: --server, --servers or --rack");
   if (a.described()) return check_described(a);
-  if (told == 0) return wrong("say what is lost: --server, --servers or --rack");
+  if (told == 0) return invalid("say what is lost: --server, --servers or --rack");
   if (a.stripes > 0 || a.racks > 0)
-    return wrong("--stripes and --racks are for a cluster of --servers-total");
+    return invalid("--stripes and --racks are for a cluster of --servers-total");
   return {};
 }
 
@@ -89,7 +89,7 @@ Status check(WhatIfArguments& a) {
 Result<uint32_t> described_server(const Cluster& cluster, const std::string& name) {
   for (uint32_t i = 0; i < cluster.servers.size(); ++i)
     if (cluster.servers[i].name == name || std::to_string(i + 1) == name) return i;
-  return wrong(
+  return invalid(
       fmt::format("there is no server {}: they are server-1 to server-{}", name, cluster.servers.size()));
 }
 
@@ -178,8 +178,8 @@ Status finish(const WhatIfArguments& a, Question& question) {
       question.loss.servers.push_back(i);
   }
   if (question.loss.servers.empty())
-    return wrong(fmt::format("there is no rack {}: there are {}, {} among them", a.rack, racks.size(),
-                             racks.empty() ? "none" : *racks.begin()));
+    return invalid(fmt::format("there is no rack {}: there are {}, {} among them", a.rack, racks.size(),
+                               racks.empty() ? "none" : *racks.begin()));
   return {};
 }
 

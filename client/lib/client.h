@@ -33,7 +33,7 @@ namespace kintsugi::client {
 /// that may be repeated are, while the metaserver does not answer, for Options::retry_limit. Paths are absolute. Errors
 /// carry the codes of Status: kNotFound, kAlreadyExists, kIsDirectory, ...
 ///
-/// Here is what moves bytes; the other operations stand in the headers of its parts, each of which is one subject.
+/// Declares the operations that move bytes. The base classes declare the others, one subject each.
 class Client : public PathOperations, public DirectoryRules, public ClusterOperations, public Diagnosis {
  public:
   Client(const runtime::Runtime& runtime, Options options, rpc::Secret secret);

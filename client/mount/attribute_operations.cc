@@ -58,7 +58,7 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::set_attributes(
   const int64_t before = file ? file->attributes().changed_ns() : 0;
   if (const auto known = files_.set_attributes(request)) {
     if (file) pages_.attributes_set(node, before, known->changed_ns());
-    told_.is_now(*known);
+    told_.remember_special(*known);
     beliefs_.told_changed(caller, *known);
     co_return AttributesAnswer{ToldInodes::shown(*known), beliefs_.lasts(caller)};
   }

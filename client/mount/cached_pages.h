@@ -17,16 +17,16 @@ class CachedPages {
   /// `notifier` outlives it; it may be null: then the kernel is told nothing. It remembers at most `remembered` files.
   CachedPages(Notifier* notifier, size_t remembered) : notifier_(notifier), remembered_(remembered) {}
 
-  /// The kernel may have pages of the file as it was after its last change, which is this one. Returns whether it
-  /// already had those, and no older ones.
+  /// Notes that the kernel may have pages of the file as it was after its last change, which is this one. Returns true
+  /// if it already had those, and no older ones.
   bool has(const proto::Attributes& now);
 
-  /// This mount has changed the file's attributes and none of its bytes, while nobody else could change anything:
-  /// pages of the file as it was after the change at `before` are those after the one at `now`.
+  /// Notes that this mount has changed the file's attributes and none of its bytes, while nobody else could change
+  /// anything: pages of the file as it was after the change at `before` are those after the one at `now`.
   void attributes_set(NodeId node, int64_t before, int64_t now);
 
-  /// What the kernel believes of the inode's attributes is out of date. This waits for no lock of the kernel, since no
-  /// pages are concerned.
+  /// Tells the kernel that what it believes of the inode's attributes is out of date. This waits for no lock of the
+  /// kernel, since no pages are concerned.
   asio::awaitable<void> attributes_changed(NodeId node);
 
   size_t count() const { return versions_.size(); }

@@ -7,14 +7,13 @@
 
 #include "client/mount/request_caller.h"
 #include "common/posix/set_ids.h"
+#include "common/proto/agreed_numbers.h"
 
 namespace kintsugi::mount {
 namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-/// The metaserver sets this bit in ids of inodes in snapshots.
-constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
 bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY;
@@ -35,8 +34,9 @@ FileOperations::FileOperations(const runtime::Runtime& runtime, client::OpenFile
 asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& caller, proto::Attributes told,
                                                               OpenFlags flags, bool made_now,
                                                               const proto::OpenReadResponse* where) {
-  // Said here and not only by the metaserver: what is written reaches it later.
-  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
+  // Refused here, since written bytes reach the metaserver only later. GetInode has had the inode held: a hold and a
+  // release make the session tell it to let go.
+  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & proto::kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());
     co_return Status{Code::kReadOnly, "is in a snapshot"};

@@ -32,8 +32,8 @@ class FileOperations {
                                          SeekTo what);
   asio::awaitable<Result<uint64_t>> copy_range(const Caller& caller, const CopyRange& range);
 
-  /// Opens the file with these attributes, which the metaserver has just told, with `where` its contents are if it
-  /// said so. `made_now`: nobody can have opened it before.
+  /// Opens the file with these attributes, which the metaserver has just told, with `where` its contents are if it said
+  /// so. `made_now`: only this mount knows the file, so the kernel's attributes are current.
   asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
                                                 bool made_now,
                                                 const proto::OpenReadResponse* where = nullptr);

@@ -27,24 +27,24 @@ class KernelBeliefs {
   KernelBeliefs(const runtime::Runtime& runtime, client::Session& session, Notifier* notifier,
                 runtime::TaskGroup& tasks, Options options);
 
-  /// The kernel can be told to ask for a name again.
+  /// Says whether the kernel can be told to ask for a name again.
   void can_expire_names(bool can) { expires_names_ = can; }
 
-  /// The kernel may believe for so long what this request is answered about an inode.
+  /// Returns for how long the kernel may believe what this request is answered about an inode.
   Lifetime lasts(const Caller& caller) const;
-  /// The kernel may believe for so long that there is, or is not, a name in this directory.
+  /// Returns for how long the kernel may believe that there is, or is not, a name in this directory.
   Lifetime lasts(const Caller& caller, NodeId directory) const;
 
-  /// The kernel is told these attributes, with which the metaserver has just answered, so that it tells of what others
-  /// change of them for a while; or which nobody else can know of yet.
+  /// Notes that the kernel gets attributes which the metaserver has just returned (it will report changes by others for
+  /// a while), or of an inode that only this mount knows.
   void told(const Caller& caller, const proto::Attributes& attributes);
-  /// The kernel is told attributes that were changed here, under a write lease.
+  /// Notes that the kernel gets attributes that were changed here, under a write lease.
   void told_changed(const Caller& caller, const proto::Attributes& attributes);
-  /// This mount did something that may have changed the attributes of any inode, as the end of a name does.
+  /// Notes that this mount did something that may have changed the attributes of any inode, as the end of a name does.
   void any_may_have_changed() { changed_here_ = clock_.now(); }
-  /// The time for which nobody else changes its attributes unheard. Nothing: the metaserver has to be asked.
+  /// Returns for how long nobody else changes the inode's attributes unheard. Nothing: the metaserver has to be asked.
   Lifetime still_confirmed(NodeId node) const;
-  /// The inode was told a moment ago, and had no extended attributes.
+  /// Returns true if the kernel got the inode's attributes a moment ago, and it had no extended attributes.
   bool is_without_xattrs(NodeId node) const;
   void forget(NodeId node) { inodes_.erase(node); }
   size_t count() const { return inodes_.size(); }

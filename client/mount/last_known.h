@@ -21,11 +21,11 @@ class LastKnown {
   std::optional<proto::Attributes> root;
   std::optional<FileSystemSpace> space;  ///< space of the whole cluster
 
-  /// The context for a question whose answer is `known` from before.
+  /// Returns the context for a question whose answer is `known` from before.
   Context asking(const Context& context, bool known) const {
     return known ? context.with_deadline(clock_.now() + kPatience) : context;
   }
-  /// An error that the answer from before may stand in for.
+  /// Returns true for an error that the answer from before may stand in for.
   static bool is_away(const Status& status) {
     return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
   }

@@ -34,12 +34,12 @@ class NameOperations {
                                                   const NewNode& node, bool hold);
 
  private:
-  /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a
-  /// new version and renames it must not be left with neither.
+  /// Writes out, before a file takes the place of another one, what of it is not written out yet: a program that writes
+  /// a new version and renames it must not be left with neither.
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
                                                      std::string_view name, NodeId new_parent,
                                                      std::string_view new_name);
-  /// The metaserver must know what is open here before a name goes.
+  /// Tells the metaserver what is open here, which it must know before a name goes.
   asio::awaitable<Status> tell_holds(const Caller& caller);
 
   client::OpenFiles& files_;

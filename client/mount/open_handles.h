@@ -34,12 +34,12 @@ class OpenHandles {
   /// References outlive it.
   OpenHandles(const runtime::Runtime& runtime, client::OpenFiles& files, Limits limits);
 
-  /// kLimitExceeded: there must not be one more handle.
+  /// Checks that there may be one more handle. kLimitExceeded.
   Status check_room() const;
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
-  /// The open file of a handle, which is opened if a process before this one gave it out.
+  /// Returns the open file of a handle, which is opened if a process before this one gave it out.
   asio::awaitable<Result<OpenedPtr>> opened(const Caller& caller, NodeId node, Handle handle);
-  /// Null: this process does not know the handle.
+  /// Returns null if this process does not know the handle.
   OpenedPtr find(Handle handle) const;
   OpenedPtr take(Handle handle);
 

@@ -5,8 +5,8 @@
 
 namespace kintsugi::mount {
 
-/// For whom the metaserver checks permissions. What only looks names up is checked by the kernel, which has the answers
-/// cached anyway.
+/// Returns for whom the metaserver checks permissions. What only looks names up is checked by the kernel, which has the
+/// answers cached anyway.
 proto::Caller caller_of(const Caller& caller);
 
 }  // namespace kintsugi::mount

@@ -15,7 +15,7 @@ constexpr size_t kSpecialShare = 2;
 }  // namespace
 
 Attributes ToldInodes::attributes_of(const proto::Attributes& told) {
-  is_now(told);
+  remember_special(told);
   const auto file = files_.find(told.inode());
   if (!file) return shown(told);
   file->adopt(told);
@@ -100,7 +100,7 @@ const proto::Attributes* ToldInodes::removed_directory(NodeId node) const {
   return found == removed_directories_.end() ? nullptr : &found->second;
 }
 
-void ToldInodes::is_now(const proto::Attributes& inode) {
+void ToldInodes::remember_special(const proto::Attributes& inode) {
   if (inode.type() == proto::Attributes::FILE || inode.type() == proto::Attributes::DIRECTORY) return;
   if (specials_.size() >= remembered_ / kSpecialShare) specials_.clear();
   specials_[inode.inode()].told = inode;

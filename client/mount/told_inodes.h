@@ -23,29 +23,31 @@ class ToldInodes {
   ToldInodes(client::OpenFiles& files, KernelBeliefs& beliefs, size_t remembered)
       : files_(files), beliefs_(beliefs), remembered_(remembered) {}
 
-  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is
-  /// remembered.
+  /// Returns what the kernel is told of an inode by this name, with what is not written out yet of it. Remembers the
+  /// name of a directory.
   Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
   static Attributes shown(const proto::Attributes& known);
 
-  /// The directory that the kernel knows by this name. A name may be another directory's meanwhile, by another mount.
+  /// Returns the directory that the kernel knows by this name. A name may be another directory's meanwhile, by another
+  /// mount.
   std::optional<NodeId> directory(NodeId parent, std::string_view name) const;
   void name_is_removed(NodeId parent, std::string_view name);
   void name_is_moved(const std::pair<NodeId, std::string>& from, const std::pair<NodeId, std::string>& to,
                      bool exchange);
 
-  /// A directory was removed through this mount; those who still have it open, or are in it, continue to see it.
+  /// Notes that a directory was removed through this mount; those who still have it open, or are in it, go on to see
+  /// it.
   void directory_is_removed(proto::Attributes directory);
   const proto::Attributes* removed_directory(NodeId node) const;
 
-  /// How an inode that is neither a file nor a directory was when it was last told; how one was changed that is not
-  /// told otherwise. The metaserver does not know who has a pipe, a socket or a device open, and they still see it
+  /// Remembers the attributes of a pipe, socket or device, also after a change of which no reply tells the kernel; does
+  /// nothing for other inodes. The metaserver does not know who has such an inode open, and they go on to see it
   /// without a name.
-  void is_now(const proto::Attributes& inode);
+  void remember_special(const proto::Attributes& inode);
   const proto::Attributes* special(NodeId node) const;
 
-  /// The kernel gives back so many of the look-ups that it was answered.
+  /// Notes that the kernel gives back so many of the look-ups that it was answered.
   void forget(NodeId node, uint64_t lookups);
   size_t names() const { return directory_names_.size(); }
   size_t kept() const { return removed_directories_.size() + specials_.size(); }

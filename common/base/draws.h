@@ -28,6 +28,7 @@ class Draws {
   double normal() {
     return std::sqrt(-2 * std::log(1 - uniform())) * std::cos(2 * std::numbers::pi * uniform());
   }
+  /// For tests.
   double exponential() { return -std::log(1 - uniform()); }
 
   template <class T>

@@ -106,6 +106,11 @@ class [[nodiscard]] Status {
 
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
+/// Returns kInvalidArgument with this message.
+inline Status invalid(std::string message) {
+  return {Code::kInvalidArgument, std::move(message)};
+}
+
 /// Called by Result<T>::value() on an error: that is a bug of the caller.
 [[noreturn]] void throw_exception_from_error(const Status& status, const boost::source_location& where);
 

@@ -7,6 +7,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "common/base/version.h"
 #include "common/config/usage_error.h"
 
 namespace kintsugi::config {
@@ -23,7 +24,8 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.set_help_flag("-h,--help", "print this and exit");
   // The program's name may be followed by what its command line looks like.
   const std::string name = settings.program_.substr(0, settings.program_.find(' '));
-  app.set_version_flag("--version", name + " " + KINTSUGI_VERSION, "print the version and exit");
+  app.set_version_flag("--version", name + " " + std::string(program_version()),
+                       "print the version and exit");
   // Without a group the help does not list it.
   app.add_flag("--describe", description_wanted_)->group("");
   app.add_flag("--check", check_wanted_, "check the settings, print all of them and exit");

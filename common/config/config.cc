@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::string_view kAuto = "auto";
 
-Status invalid(std::string message) {
-  return {Code::kInvalidArgument, std::move(message)};
-}
-
 template <class T, class Format>
 Status check_range(T value, T min, T max, Format format) {
   if (value >= min && value <= max) return {};

@@ -1,5 +1,7 @@
 #include "common/daemon/build_metrics.h"
 
+#include "common/base/version.h"
+
 namespace kintsugi::daemon {
 namespace {
 
@@ -25,7 +27,7 @@ std::string compiler() {
 void add_build_metrics(metrics::Metrics& metrics) {
   metrics.info("kintsugi_build_info",
                "What this program was built from; commit is unknown unless the build was given it.", [] {
-                 return metrics::Labels{{"version", KINTSUGI_VERSION},
+                 return metrics::Labels{{"version", std::string(program_version())},
                                         {"commit", kCommit.empty() ? "unknown" : std::string(kCommit)},
                                         {"compiler", compiler()},
                                         {"fault_points", kFaultPoints}};

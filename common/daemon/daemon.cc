@@ -172,8 +172,8 @@ Status run_parsed(Settings& settings, const std::function<Result<std::string>()>
   KINTSUGI_ASSIGN(const runtime::TlsPolicy tls, runtime::tls_policy(settings.tls, settings.require_tls));
   if (!tls.credentials && !tls.require)
     log::warning(
-        "tls.require is false and tls.certificate is not set: anyone on the network can read and change "
-        "messages that leave this host");
+        "tls.require is false and tls.certificate is not set: anyone on the network can read and "
+        "change the traffic that leaves this host");
   runtime::ProductionRuntime production({}, tls);
   Activity activity(settings, production.runtime().clock);
   // It keeps a signal that comes before anybody waits for one: a start may take long.
@@ -270,8 +270,7 @@ int run(int argc, const char* const* argv, Settings& settings, const Make& make)
 }
 
 Status check_advertised(const runtime::Endpoint& listen, const std::string& advertise) {
-  const bool wildcard = listen.host == "0.0.0.0" || listen.host == "::";
-  if (!wildcard || !advertise.empty()) return {};
+  if (!listen.is_wildcard() || !advertise.empty()) return {};
   return {Code::kInvalidArgument, "listen is a wildcard address: set advertise to the name others reach"};
 }
 

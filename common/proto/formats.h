@@ -19,8 +19,8 @@ namespace kintsugi::proto {
 inline constexpr uint32_t kNewestFormat = 4;  ///< format of a cluster that this program makes
 inline constexpr uint32_t kOldestFormat = 3;
 static_assert(kOldestFormat + 1 == kNewestFormat, "one step back");
-inline constexpr uint32_t kUnsaidFormat =
-    3;  ///< known to programs, and of disks, that do not say which: never changes
+/// Format known to programs, and of disks, that do not say which. It never changes.
+inline constexpr uint32_t kUnsaidFormat = 3;
 inline constexpr uint32_t kTokensFormat = 4;  ///< the first that has tokens
 
 /// Whether this program may work on `what`, which has this format. kNotSupported: one clear line with what to do.

@@ -39,7 +39,7 @@ Advice advice_on_resource(const Verdict& verdict, const std::string& who) {
   if (takes_more)
     return {fmt::format("{} takes more and more {}", who, shown(verdict.region())),
             fmt::format("{}{} before its machine runs out of it", kReport, who)};
-  return {who + " gets too little processor or memory", "Move other work away from its machine"};
+  return {who + " gets too little CPU or memory", "Move other work away from its machine"};
 }
 
 /// Advice on a client or mount. One that does not report is in no region.
@@ -57,24 +57,24 @@ Advice advice_on_end(const Verdict& verdict, const std::string& who) {
   if (verdict.region() == "rss")
     return {fmt::format("{} will use up the memory of its machine ({:.1f} of {:.1f} GiB now)", who,
                         forecast.now() / kGiB, forecast.limit() / kGiB),
-            fmt::format("Give it more memory, or restart {} at a quiet time, before", who)};
+            fmt::format("Before then, give it more memory or restart {} at a quiet time", who)};
   if (forecast.limit() == 0)  // room that is left
     return {fmt::format("{} will have no {} left", who == "cluster" ? "the cluster" : who,
                         verdict.region().ends_with("free_bytes") ? "room on disks" : resource),
             "Add disks or servers, or remove files (`kintsugi df`)"};
   return {fmt::format("{} will use up its {} ({:.0f} of {:.0f} now)", who, resource, forecast.now(),
                       forecast.limit()),
-          fmt::format("Raise that limit, or restart {} at a quiet time, before", who)};
+          fmt::format("Before then, raise that limit or restart {} at a quiet time", who)};
 }
 
 Advice advice_on_pauses(const Verdict& verdict, const std::string& who) {
   if (!verdict.region().empty())
-    return {fmt::format("{} of {} stop responding together, again and again", shown(verdict.region()), who),
+    return {fmt::format("{} of {} stall repeatedly at the same time", shown(verdict.region()), who),
             "Check what they have in common: the disk, its controller, the hypervisor"};
   if (!verdict.device().empty())
-    return {fmt::format("{} of {} stops responding again and again", shown(verdict.device()), who),
+    return {fmt::format("{} of {} stalls repeatedly", shown(verdict.device()), who),
             "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
-  return {who + " stops responding again and again",
+  return {who + " stalls repeatedly",
           "Check its machine: memory, the hypervisor, and whatever stops processes there"};
 }
 
@@ -101,7 +101,7 @@ Advice advice_on(const Verdict& verdict) {
       return {who + " takes other times than usual for the same work", "Look at it when there is time"};
     case Verdict::RESOURCE: return advice_on_resource(verdict, who);
     case Verdict::HOST:
-      return {who + " is short of processor, and what runs on it is slow",
+      return {who + " is short of CPU time, and what runs on it is slow",
               "Move other work away from that machine"};
     case Verdict::MESSAGES:
       return {who + " sends data that is damaged, missing, or comes twice",
@@ -135,7 +135,7 @@ Advice advice_on(const Verdict& verdict) {
 /// What it means for users.
 std::string effect_of(const Verdict& verdict) {
   if (is_metaserver_silent(verdict)) return "nothing can be stored or found until it is back";
-  if (is_without_repairs(verdict)) return "what is lost stays lost until one runs";
+  if (is_without_repairs(verdict)) return "lost chunks are not rebuilt until one runs";
   if (is_metadata_full(verdict)) return "nothing new is stored, what is there is read and can be removed";
   if (verdict.kind() == Verdict::FULL) return "writes fail, what is there is read and can be removed";
   if (verdict.masked())
@@ -143,7 +143,7 @@ std::string effect_of(const Verdict& verdict) {
                                              : "operations continue without it";
   if (verdict.gone_around()) return "reads, placements and repairs avoid it";
   if (verdict.kind() == Verdict::RUNS_OUT)
-    return "nothing fails yet, in " + time_left(verdict.forecast().seconds_left()) + " it does";
+    return "nothing fails yet; it will in " + time_left(verdict.forecast().seconds_left());
   if (verdict.waiters() == 0) return "no operation waits for it now";
   const int operations = verdict.operations_size();
   if (operations == 0) return "others wait for it";

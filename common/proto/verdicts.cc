@@ -59,7 +59,9 @@ std::string what(const Verdict& verdict) {
     case Verdict::UNANSWERED: return "has handled a request in " + region + ", and the answer did not come";
     case Verdict::DEVICE:
       if (is_machines_disks(verdict)) return "the disks of its servers do not answer";
-      return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
+      return fmt::format(
+          "{} ({}){}", region.empty() ? "disk" : region, printable(verdict.device()),
+          verdict.factor() > 0 ? fmt::format(" is {:.1f} times slower", verdict.factor()) : "");
     case Verdict::LINK:
       if (verdict.factor() > 1)
         return fmt::format("answer each other {:.1f} times more slowly", verdict.factor());
@@ -71,11 +73,11 @@ std::string what(const Verdict& verdict) {
     case Verdict::RESOURCE:
       if (!region.empty() && verdict.factor() > 0)
         return fmt::format("takes {:.1f} times as much {} as it did", verdict.factor(), region);
-      if (!region.empty()) return "has no processor in " + region;
-      return "has too little processor or memory for itself" +
+      if (!region.empty()) return "gets no CPU time in " + region;
+      return "gets too little CPU or memory" +
              (verdict.factor() > 0 ? fmt::format(", and computes {:.1f} times slower", verdict.factor())
                                    : "");
-    case Verdict::HOST: return "is short of processor" + sufferers(verdict);
+    case Verdict::HOST: return "is short of CPU time" + sufferers(verdict);
     case Verdict::MESSAGES:
       return "what it sends is damaged, missing, or comes twice" + (region.empty() ? "" : " in " + region);
     case Verdict::FULL:
@@ -83,11 +85,10 @@ std::string what(const Verdict& verdict) {
                  ? "no room on its own disk: " + missing_room(verdict) + "; nothing new is stored"
                  : "no room: " + missing_room(verdict) + "; writes fail";
     case Verdict::PAUSES:
-      if (!region.empty()) return region + " stop responding again and again";
-      return (verdict.device().empty()
-                  ? "stops responding"
-                  : fmt::format("disk ({}) stops responding", printable(verdict.device()))) +
-             " again and again";
+      if (!region.empty()) return region + " stall repeatedly";
+      return verdict.device().empty()
+                 ? "stalls repeatedly"
+                 : fmt::format("disk ({}) stalls repeatedly", printable(verdict.device()));
     case Verdict::UNREACHED: return region + " do not reach it";
     case Verdict::LOSSES: return "some of the packets are lost";
     case Verdict::ERRORS: return "answers most " + region + " requests with an error";
@@ -264,21 +265,14 @@ std::string_view wait_name(WaitKind wait) {
 
 namespace {
 
-/// It says that something stands, and not that it is slow, lacks something or is wrong now and then.
-bool is_about_hanging(Verdict::Kind kind) {
-  switch (kind) {
-    case Verdict::SLOW:
-    case Verdict::BEHAVIOUR:
-    case Verdict::RESOURCE:
-    case Verdict::HOST:
-    case Verdict::MESSAGES:
-    case Verdict::FULL:
-    case Verdict::PAUSES:
-    case Verdict::UNREACHED:
-    case Verdict::LOSSES:
-    case Verdict::ERRORS:
-    case Verdict::CLOCK: return false;
-    default: return true;
+/// Returns true if `what` says only where something stands still, and not that it does.
+bool is_only_a_place(const Verdict& verdict) {
+  switch (verdict.kind()) {
+    case Verdict::STUCK:
+    case Verdict::DEADLOCK: return true;
+    case Verdict::DEVICE: return verdict.factor() == 0 && !is_machines_disks(verdict);
+    case Verdict::CLIENT: return !verdict.region().empty();
+    default: return false;
   }
 }
 
@@ -286,9 +280,9 @@ bool is_about_hanging(Verdict::Kind kind) {
 
 std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
-  const bool is_hang = is_about_hanging(verdict.kind());
   if (verdict.since_ns() > 0)
-    line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
+    line += fmt::format(", {}for {}", is_only_a_place(verdict) ? "no progress " : "",
+                        duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {
     line += fmt::format(", {} {}", verdict.waiters(), verdict.waiters() == 1 ? "task" : "tasks");
     const int servers = verdict.servers_waiting_size();

@@ -37,8 +37,8 @@ std::string_view wait_name(WaitKind wait);
 /// How long a resource lasts, "14 min".
 std::string time_left(double seconds);
 
-/// One line without a newline at its end: `server 4: chunkserver.partial_sum > disk.read (sdb), still for 41 s, 10
-/// tasks on 4 servers wait for it, repair 77; chunk_reader.cc:88; certain`. Bytes that are not printable are quoted.
+/// One line without a newline at its end: `server 4: chunkserver.partial_sum > disk.read (sdb), no progress for 41 s,
+/// 10 tasks on 4 servers wait for it, repair 77; chunk_reader.cc:88; certain`. Bytes that are not printable are quoted.
 std::string describe(const Verdict& verdict);
 /// One line of a chain: `server 9: chunkserver.partial_sum, 41 s, receive from server 4 (tree_sum.cc:120)`.
 std::string describe(const ChainLink& link);

@@ -32,7 +32,7 @@ class Client {
   Client(const runtime::Runtime& runtime, Secret secret, ClientLimits limits = {});
   ~Client();  ///< REQUIRES: stop() has returned
 
-  /// Returns the response's bytes, the error of the peer, kUnavailable, or kDeadlineExceeded.
+  /// For tests. Returns the response's bytes, the error of the peer, kUnavailable, or kDeadlineExceeded.
   asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method,
                                                 std::string request);
 

@@ -46,9 +46,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
  public:
   static constexpr size_t kMostRequests = 4096;   ///< requests that run at a time
   static constexpr size_t kMostBytes = 64 << 20;  ///< bytes of requests and answers in memory at a time
-  static constexpr size_t kRequestsOfATurn =
-      64;                                    ///< requests that begin before other peers have had their turn
-  static constexpr size_t kFewRequests = 4;  ///< requests of one connection (Need::always)
+  /// Requests that begin before other peers have had their turn.
+  static constexpr size_t kRequestsOfATurn = 64;
+  static constexpr size_t kFewRequests = 4;           ///< requests of one connection (Need::always)
   static constexpr size_t kSmallBytes = 16 << 10;     ///< the most bytes of each of them
   static constexpr size_t kMostForAnswer = 64 << 10;  ///< taken for an answer that is not there yet
   static constexpr size_t kRequestBytes = 4 << 10;    ///< what a request takes beside its messages, about

@@ -90,7 +90,6 @@ std::string Principal::text() const {
 }
 
 Status check_claims(const proto::TokenClaims& claims) {
-  const auto invalid = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
   const auto fits = [](char c) { return c > ' ' && c <= '~'; };
   if (claims.name().empty() || claims.name().size() > kMaxTokenNameBytes ||
       !std::ranges::all_of(claims.name(), fits))

@@ -53,11 +53,12 @@ class BufferPool {
   /// Waits for a free buffer, first come, first served; kDeadlineExceeded. A task that holds a buffer acquires another
   /// only if the pool was sized for that: otherwise such tasks may wait for one another.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline);
-  /// The same for one of several users that may have no more buffers than `share` has slots, so that one that does not
-  /// give its buffers back leaves some to the others. The share outlives the buffer.
+  /// Waits for a free buffer on behalf of one of several users that may have no more buffers than `share` has slots, so
+  /// that one that does not give its buffers back leaves some to the others. The share outlives the buffer.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline, Semaphore& share);
-  /// The same, for one of several holders who come and go (0: for none of them): none may have more buffers of the share
-  /// than are free, so that one that keeps them, or wants very many, leaves some to whoever comes next.
+  /// Waits for a free buffer of the share on behalf of one of several holders who come and go (0: for none of them):
+  /// none may have more buffers of the share than are free, so that one that keeps them, or wants very many, leaves
+  /// some to whoever comes next.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline, Semaphore& share, uint64_t holder);
   /// Takes a free buffer; empty when there is none.
   Buffer try_acquire();

@@ -1,4 +1,4 @@
-/// The company of one piece of work: its deadline, its place in a trace, and the recorder of its daemon.
+/// What one piece of work carries along: deadline, trace, recorder, the connection that it came over, fault points.
 ///
 /// Passed by value as the first parameter of every coroutine that does work for a request; an RPC carries it
 /// to the next server (common/rpc). sight::Module derives the context of a nested region from it.

@@ -152,7 +152,7 @@ class FaultPoints {
     std::function<void()> deed;
     TimerId timer = TimerId::kNone;  ///< timer that ends the fault; kNone: it stays until it is removed
   };
-  /// Counts that somebody came by, and returns the faults that happen to him.
+  /// Counts this pass, and returns the faults that apply to it.
   std::vector<std::pair<uint64_t, Fault>> meet(FaultPoint point, std::string_view detail, const Met& met);
   void make_up(std::list<Lost>::iterator lost);
   asio::awaitable<FaultOutcome> happen(uint64_t number, Fault fault);

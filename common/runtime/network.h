@@ -28,6 +28,8 @@ struct Endpoint {
   /// "host:port" or "[v6]:port".
   static Result<Endpoint> parse(std::string_view text);
   std::string to_string() const;
+  /// Returns true if the host stands for all addresses of a machine.
+  bool is_wildcard() const { return host == "0.0.0.0" || host == "::"; }
   auto operator<=>(const Endpoint&) const = default;
 };
 

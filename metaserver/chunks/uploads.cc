@@ -137,7 +137,6 @@ void Uploads::free_unnamed(Transaction& transaction, StripeId id, FreedStripes& 
 
 Status Uploads::check_extents(const Transaction& transaction, const Extents& extents, uint64_t size,
                               const std::vector<StripeId>& gathered, bool holes) {
-  const auto refuse = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
   if (extents.size() > kMaxExtents) {
     return {Code::kLimitExceeded,
             fmt::format("{} extents: at most {} are written at once", extents.size(), kMaxExtents)};
@@ -146,10 +145,10 @@ Status Uploads::check_extents(const Transaction& transaction, const Extents& ext
   uint64_t end = 0;
   for (const proto::Extent& extent : extents) {
     const StripeId id{extent.stripe_id()};
-    if (extent.file_offset() < end) return refuse(fmt::format("the extents overlap at byte {}", end));
+    if (extent.file_offset() < end) return invalid(fmt::format("the extents overlap at byte {}", end));
     if (extent.length() == 0 || extent.file_offset() > size || extent.length() > size - extent.file_offset())
-      return refuse(fmt::format("the extent at byte {} ends beyond byte {}, or holds none",
-                                extent.file_offset(), size));
+      return invalid(fmt::format("the extent at byte {} ends beyond byte {}, or holds none",
+                                 extent.file_offset(), size));
     end = extent.file_offset() + extent.length();
     if (!id && holes) continue;
     if (!std::binary_search(gathered.begin(), gathered.end(), id))
@@ -162,7 +161,7 @@ Status Uploads::check_extents(const Transaction& transaction, const Extents& ext
     }
     const uint64_t length = lengths[id];
     if (extent.stripe_offset() > length || extent.length() > length - extent.stripe_offset())
-      return refuse(fmt::format("an extent names bytes that stripe {} does not have", id));
+      return invalid(fmt::format("an extent names bytes that stripe {} does not have", id));
   }
   return {};
 }

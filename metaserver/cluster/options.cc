@@ -7,21 +7,20 @@
 namespace kintsugi::metaserver {
 
 Status MetaServerOptions::check() const {
-  const auto refuse = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
   constexpr uint64_t kMiB = 1 << 20;
   if (chunk_bytes < kMiB || chunk_bytes > 256 * kMiB) {
-    return refuse(fmt::format("chunk_bytes is {}: must be 1 to 256 MiB", chunk_bytes));
+    return invalid(fmt::format("chunk_bytes is {}: must be 1 to 256 MiB", chunk_bytes));
   }
   if (heartbeat_interval < 10ms || heartbeat_interval > 60s)
-    return refuse("heartbeat_interval must be 10 ms to 60 s");
+    return invalid("heartbeat_interval must be 10 ms to 60 s");
   if (suspect_after <= heartbeat_interval)
-    return refuse("suspect_after must be longer than heartbeat_interval");
-  if (dead_after <= suspect_after) return refuse("dead_after must be longer than suspect_after");
-  if (upload_ttl < dead_after) return refuse("upload_ttl must not be shorter than dead_after");
+    return invalid("suspect_after must be longer than heartbeat_interval");
+  if (dead_after <= suspect_after) return invalid("dead_after must be longer than suspect_after");
+  if (upload_ttl < dead_after) return invalid("upload_ttl must not be shorter than dead_after");
   if (upload_idle < suspect_after || upload_idle > upload_ttl)
-    return refuse("upload_idle must be between suspect_after and upload_ttl");
+    return invalid("upload_idle must be between suspect_after and upload_ttl");
   if (quarantine_retention < upload_ttl || quarantine_retention > 24h * 3650)
-    return refuse("quarantine_retention must be between upload_ttl and ten years");
+    return invalid("quarantine_retention must be between upload_ttl and ten years");
   const auto policy = erasure::Policy::parse(default_policy);
   if (!policy) return policy.error().with_context("policy");
   return {};

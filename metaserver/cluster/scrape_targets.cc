@@ -22,14 +22,10 @@ Document target(const KnownDaemon& daemon, bool over_tls) {
 
 }  // namespace
 
-bool is_wildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "::";
-}
-
 std::string reached(const std::string& http_address, const std::string& address) {
   auto pages = runtime::Endpoint::parse(http_address);
   const auto daemon = runtime::Endpoint::parse(address);
-  if (!pages || !daemon || !is_wildcard(pages->host)) return http_address;
+  if (!pages || !daemon || !pages->is_wildcard()) return http_address;
   pages->host = daemon->host;
   return pages->to_string();
 }

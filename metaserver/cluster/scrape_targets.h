@@ -48,8 +48,6 @@ class ScrapeTargets {
   std::map<std::string, Remembered> silent_;  ///< daemons that are forgotten when silent, by instance
 };
 
-/// It stands for all addresses of a machine.
-bool is_wildcard(const std::string& host);
 /// Pages that are served on all interfaces are reached where the daemon itself is.
 std::string reached(const std::string& http_address, const std::string& address);
 

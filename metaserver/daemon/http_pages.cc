@@ -115,7 +115,7 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& da
   http.handle("/debug/repairs", [&daemon](std::string_view) {
     return http::Response{.body = describe_managers(daemon.coordinator())};
   });
-  if (is_wildcard(own.listen.host)) own.listen.host = host_of_machine();
+  if (own.listen.is_wildcard()) own.listen.host = host_of_machine();
   const auto targets = std::make_shared<ScrapeTargets>(clock, own.over_tls);
   http.handle("/sd", [&daemon, targets, own = std::move(own)](std::string_view) {
     return http::Response{.content_type = "application/json",

@@ -9,7 +9,7 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
   if (inode.has_xattrs() && permissions.ask_the_list(caller))
     list = transaction.get(keys::xattr(id, kAccessList));
   if (permissions.allow(caller, wanted, list)) return {};
-  return {Code::kAccessDenied, "may not be accessed in this way by this user"};
+  return {Code::kAccessDenied, "denies permission to this user"};
 }
 
 Status check_root(const Caller& caller) {
@@ -21,7 +21,8 @@ Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
                     const proto::StoredInode& entry) {
   if ((directory.mode() & kSticky) == 0 || caller.is_root()) return {};
   if (caller.uid == directory.uid() || caller.uid == entry.uid()) return {};
-  return {Code::kNotPermitted, "is in a directory where only its owner may move it"};
+  return {Code::kNotPermitted,
+          "is in a sticky directory: only its owner or the directory's may move or remove it"};
 }
 
 void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller) {

@@ -6,8 +6,9 @@ namespace kintsugi::metaserver {
 namespace {
 
 std::string key_of(const proto::Change& change) {
-  return keys::change(change.session(), change.generation() % kGenerations * kMaxChangesUnderWay +
-                                            change.number() % kMaxChangesUnderWay);
+  return keys::change(change.session(),
+                      change.generation() % proto::kGenerations * proto::kMaxChangesUnderWay +
+                          change.number() % proto::kMaxChangesUnderWay);
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ namespace {
 
 /// Behind the changes and the note of the session itself.
 std::string reservation_key(uint64_t session, uint64_t slot) {
-  return keys::change(session, kGenerations * kMaxChangesUnderWay + 1 + slot);
+  return keys::change(session, proto::kGenerations * proto::kMaxChangesUnderWay + 1 + slot);
 }
 
 std::string loss_key(uint64_t session) {
@@ -54,12 +55,13 @@ std::string end_key(uint64_t session) {
 }  // namespace
 
 void note_session(Transaction& transaction, uint64_t session) {
-  transaction.put_message(keys::change(session, kGenerations * kMaxChangesUnderWay), proto::StoredChange{});
+  transaction.put_message(keys::change(session, proto::kGenerations * proto::kMaxChangesUnderWay),
+                          proto::StoredChange{});
   transaction.remove(end_key(session));
 }
 
 void note_ended(Transaction& transaction, uint64_t session) {
-  transaction.remove(keys::change(session, kGenerations * kMaxChangesUnderWay));
+  transaction.remove(keys::change(session, proto::kGenerations * proto::kMaxChangesUnderWay));
   transaction.remove(loss_key(session));
   transaction.put_message(end_key(session), proto::StoredChange{});
 }

@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/proto/agreed_numbers.h"
 #include "common/proto/inode.pb.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
-
-/// A session has at most so many changes under way, and so many are remembered of it.
-inline constexpr uint64_t kMaxChangesUnderWay = 64;
-inline constexpr uint64_t kGenerations = 4;
 
 /// The inode that the change returned when it was carried out (or 1 when it returns none; of a copy, its length);
 /// nothing when it was not.

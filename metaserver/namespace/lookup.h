@@ -23,7 +23,7 @@ struct Entry {
 };
 
 std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name);
-/// The same, as the transaction will leave it.
+/// Returns the entry as the transaction will leave it.
 std::optional<Entry> find_entry(const Transaction& transaction, InodeId parent, std::string_view name);
 
 /// Follows `names` from the root. kNotFound or kNotDirectory names the component. `trail`, when given, receives every
@@ -31,16 +31,16 @@ std::optional<Entry> find_entry(const Transaction& transaction, InodeId parent, 
 Result<Entry> walk(const Reader& reader, std::span<const std::string_view> names,
                    std::vector<InodeId>* trail = nullptr);
 
-/// The directory that holds (or would hold) the last name of a path that is not the root.
+/// Returns the directory that holds (or would hold) the last name of a path that is not the root.
 Result<InodeId> walk_to_parent(const Reader& reader, const Path& path, std::vector<InodeId>* trail = nullptr);
 
-/// REQUIRES: the inode exists. That of an entry always does.
+/// Returns the stored inode. REQUIRES: it exists. That of an entry always does.
 proto::StoredInode load_inode(const Reader& reader, InodeId id);
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
 
-/// The path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very many
-/// entries is called by its number, "inode 81".
+/// Returns the path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very
+/// many entries is called by its number, "inode 81".
 std::string path_of(const Reader& reader, InodeId directory, std::string_view known);
 
 /// The text of a path's first names: "/a/b".

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kReadOnlyBits = 0555;
 
 Status denied_at(std::span<const std::string_view> names) {
-  return {Code::kAccessDenied, path_text(names) + " may not be accessed in this way by this user"};
+  return {Code::kAccessDenied, path_text(names) + " denies permission to this user"};
 }
 
 Status gone() {

@@ -1,6 +1,5 @@
-/// Where something is read: in what there is now, or in a snapshot. Ids and paths from the wire are looked up here, by
-/// whatever reads. What changes something takes them as they are: an inode in a snapshot is kReadOnly for
-/// Inodes::find.
+/// Resolves ids and paths for reading, in the live namespace or in a snapshot. Changes use the live ids: for an inode
+/// in a snapshot Inodes::find returns kReadOnly.
 #pragma once
 
 #include <memory>
@@ -62,25 +61,26 @@ class Places {
   /// References must outlive it.
   Places(const ReadView& store, const Snapshots& snapshots) : store_(store), snapshots_(snapshots) {}
 
-  /// kStale: the snapshot, or the inode in it, does not exist (any more). Of what is there now any id will do.
+  /// Resolves an id. kStale: the snapshot, or the inode in it, does not exist (any more). Of what is there now any id
+  /// will do.
   Result<Place> of(InodeId id) const;
-  /// kNotFound, kNotDirectory, with the path.
+  /// Resolves a path. kNotFound, kNotDirectory, with the path.
   Result<Place> at(std::string_view path) const;
-  /// Where the name in a directory leads, as Inodes::lookup.
+  /// Resolves a name in a directory, as Inodes::lookup does.
   Result<Place> lookup(const Place& directory, const Caller& caller, std::string_view name) const;
-  /// kStale.
+  /// Returns the attributes of a place. kStale.
   Result<proto::Attributes> attributes(const Place& place) const;
-  /// As Inodes::list.
+  /// Lists a directory, as Inodes::list does.
   Result<proto::ListResponse> list(const Place& directory, std::string_view after, uint32_t limit,
                                    bool names_only) const;
-  /// Permissions of whoever names something by its path: every directory on the way has to be searched. What is not
-  /// there is no error of these: it is left to whoever follows the path. kAccessDenied, with the path.
+  /// Checks permissions of whoever names something by its path: every directory on the way has to be searched. What is
+  /// not there is no error of these functions: it is left to whoever follows the path. kAccessDenied, with the path.
   Status check_access(const Caller& caller, std::string_view path, uint32_t wanted) const;
-  /// The same for the directory that holds, or would hold, the last name.
+  /// Checks permissions, as check_access does, on the directory that holds, or would hold, the last name.
   Status check_parent(const Caller& caller, std::string_view path, uint32_t wanted) const;
-  /// What the path leads to is the caller's, or the caller is root. kNotPermitted.
+  /// Checks that what the path leads to is the caller's, or the caller is root. kNotPermitted.
   Status check_owner(const Caller& caller, std::string_view path) const;
-  /// kReadOnly when the path leads into a snapshot. Other errors are left to whoever follows it.
+  /// Checks that the path does not lead into a snapshot: kReadOnly. Other errors are left to whoever follows it.
   Status check_writable(std::string_view path) const;
 
  private:

@@ -148,7 +148,7 @@ Status move_across_quotas(Transaction& transaction, InodeId id, proto::StoredIno
   }
   const bool with_content = is_directory(inode) && !is_empty_directory(transaction.store(), id);
   if (!one_limit && (with_content || (!is_directory(inode) && inode.links() > 1)))
-    return {Code::kCrossDevice, "cannot be moved as a whole to where another quota counts"};
+    return {Code::kCrossDevice, "cannot be moved across a quota boundary (copy it)"};
   inode.set_quota(quota);
   if (with_content) transaction.put(keys::unmarked(id), "");
   return {};
@@ -157,8 +157,7 @@ Status move_across_quotas(Transaction& transaction, InodeId id, proto::StoredIno
 Status link_across_quotas(const Transaction& transaction, proto::StoredInode& inode, uint64_t quota) {
   if (inode.quota() == quota) return {};
   // While a tree is being counted, its directories and files do not name the same quota yet.
-  if (!any_unmarked(transaction))
-    return {Code::kCrossDevice, "cannot have another name where another quota counts"};
+  if (!any_unmarked(transaction)) return {Code::kCrossDevice, "cannot be linked across a quota boundary"};
   inode.set_quota(quota);
   return {};
 }

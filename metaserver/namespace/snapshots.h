@@ -20,6 +20,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/proto/agreed_numbers.h"
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
 #include "metaserver/schema/transaction.h"
@@ -33,7 +34,7 @@ inline constexpr std::string_view kSnapshotsName = ".snapshots";
 /// An inode in a snapshot has an id of its own, made of the snapshot's slot and the inode's id. Slot 0: the directory
 /// `.snapshots` of that inode.
 struct SnapshotInode {
-  static constexpr uint64_t kBit = uint64_t{1} << 63;
+  static constexpr uint64_t kBit = proto::kSnapshotBit;
   static constexpr int kSlotShift = 53;
   static constexpr uint32_t kSlots = 1 << 10;
   static constexpr uint64_t kMaxPlain = (uint64_t{1} << kSlotShift) - 1;

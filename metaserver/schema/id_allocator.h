@@ -19,9 +19,8 @@ class IdAllocator {
  public:
   static constexpr uint64_t kRange = 10000;
   static constexpr uint64_t kFirst = 2;  ///< 0 means none; 1 is the root directory
-  static constexpr uint64_t kMostSkipped =
-      uint64_t{1}  /// Ids skipped at one start; 2^64 ids are enough for 2^24 starts.
-      << 40;
+  /// The most ids that one start skips: 2^64 ids are enough for 2^24 starts.
+  static constexpr uint64_t kMostSkipped = uint64_t{1} << 40;
 
   /// `store` must outlive it. `name` names the counter in the store.
   IdAllocator(const runtime::Runtime& runtime, KeyValueStore& store, std::string name);

@@ -181,7 +181,7 @@ asio::awaitable<Status> FileService::keep_upload(Context context, const proto::K
   sight::Module module{context, kKeepUpload};
   const UploadId upload{request.upload_id()};
   const Status kept =
-      upload ? writes_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
+      upload ? writes_.uploads.use(upload) : Status{Code::kInvalidArgument, "the request has no upload id"};
   co_return module.finish(co_await store_.finish_read(module.context(), kept));
 }
 

@@ -42,7 +42,7 @@ class FileWriter {
              Compactions& compactions)
       : store_(store), names_(names), clients_(clients), stripe_ids_(stripe_ids), compactions_(compactions) {}
 
-  /// The extents may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
+  /// Puts the extents into the file. They may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
   Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
                WriteEffects& effects, proto::Attributes& attributes);
   /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.

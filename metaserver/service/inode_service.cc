@@ -35,10 +35,6 @@ Status named(Status status, std::string_view name) {
   return status.ok() ? status : Status{status.code(), fmt::format("'{}' {}", name, status.message())};
 }
 
-Status numbered(Status status, uint64_t inode) {
-  return status.ok() ? status : Status{status.code(), fmt::format("inode {} {}", inode, status.message())};
-}
-
 }  // namespace
 
 void InodeService::register_on(rpc::Server& server) {
@@ -91,8 +87,8 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
   };
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (found.ok() || found.code() == Code::kNotFound)
-    clients_.promises.made(request.session(), parent, Promises::kNames);
-  if (found.ok()) clients_.promises.made(request.session(), InodeId{response.attributes().inode()});
+    clients_.promises.note_promise(request.session(), parent, Promises::kNames);
+  if (found.ok()) clients_.promises.note_promise(request.session(), InodeId{response.attributes().inode()});
   co_return module.finish(co_await store_.finish_read(module.context(), named(found, request.name())));
 }
 
@@ -104,9 +100,9 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
     const Status settled = co_await clients_.leases.settle(module.context(), id, request.session());
     if (!settled.ok()) co_return module.finish(settled);
   }
-  const Status found = numbered(attributes_of(id, response), request.inode());
+  const Status found = about_inode(attributes_of(id, response), request.inode());
   if (found.ok() && request.hold()) clients_.sessions.hold(request.session(), id);
-  if (found.ok()) clients_.promises.made(request.session(), id);
+  if (found.ok()) clients_.promises.note_promise(request.session(), id);
   if (found.ok() && request.lease()) response.set_lease(lease_grants_.grant(request.session(), id));
   const proto::Attributes& attributes = response.attributes();
   if (found.ok() && request.where() && attributes.type() == proto::Attributes::FILE &&
@@ -117,7 +113,8 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
     response.mutable_where()->clear_attributes();
   }
   // What its owner changes is not heard of here from now on.
-  if (response.lease()) co_await clients_.promises.heard(clients_.promises.changed(id, request.session()));
+  if (response.lease())
+    co_await clients_.promises.await_heard(clients_.promises.note_change(id, request.session()));
   co_return module.finish(co_await store_.finish_read(module.context(), found));
 }
 
@@ -130,7 +127,7 @@ asio::awaitable<Status> InodeService::settle(Context context, InodeId file, uint
     while (cuts->look(store_.kv))
       co_await asio::post(store_.runtime.executor, asio::use_awaitable);
   }
-  co_return Status{Code::kUnavailable, "is changed by others all the time"};
+  co_return Status{Code::kUnavailable, "keeps being changed by other clients: try again"};
 }
 
 asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::SetAttributesRequest& request,
@@ -165,15 +162,15 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
       status = co_await settle(module.context(), id, session, cut ? &cuts : nullptr);
       if (repeated = is_over(store_.kv, request.change()); repeated) break;  // others may not know yet
       if (!first && store_.runtime.clock.now() >= context.deadline)
-        status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
+        status = {Code::kDeadlineExceeded, "is not truncated completely yet: try again"};
       last = cuts.is_last();
       if (status.ok()) status = co_await set_in_step(module.context(), request, cuts.next(), last);
       if (!last) cuts.done();
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  if (status.ok()) clients_.promises.made(session, id);
-  status = numbered(status, request.inode());
+  if (status.ok()) clients_.promises.note_promise(session, id);
+  status = about_inode(status, request.inode());
   co_return module.finish(repeated ? co_await store_.finish_repeated(module.context(), status)
                                    : co_await store_.finish_read(module.context(), status));
 }
@@ -215,8 +212,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       *response.mutable_attributes() = to_attributes(*made, *stored);
       leased = request.lease() && is_directory(*stored) && lease_grants_.may_keep_back(*stored) &&
                clients_.leases.grant(request.change().session(), *made);
-      clients_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
-      clients_.promises.made(request.change().session(), *made);
+      clients_.promises.note_promise(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+      clients_.promises.note_promise(request.change().session(), *made);
     }
     const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
     if (leased && !status.ok()) clients_.leases.give_back(request.change().session(), *made);
@@ -235,8 +232,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
   clients_.sessions.hold(request.hold_for(), *made);
   if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
     response.set_lease(lease_grants_.grant(request.hold_for(), *made));
-  clients_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
-  clients_.promises.made(request.change().session(), *made);
+  clients_.promises.note_promise(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+  clients_.promises.note_promise(request.change().session(), *made);
   co_return module.finish(co_await store_.finish_repeated(module.context(), attributes_of(*made, response)));
 }
 
@@ -261,8 +258,8 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
   }
   if (status.ok()) status = attributes_of(id, response);
   if (status.ok()) {
-    clients_.promises.made(request.change().session(), parent, Promises::kNames);
-    clients_.promises.made(request.change().session(), id);
+    clients_.promises.note_promise(request.change().session(), parent, Promises::kNames);
+    clients_.promises.note_promise(request.change().session(), id);
   }
   status = named(status, request.name());
   co_return module.finish(repeated ? co_await store_.finish_repeated(module.context(), status)
@@ -335,13 +332,13 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
   };
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
   if (listed.ok() && !request.names_only()) {
-    clients_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
+    clients_.promises.note_promise(request.session(), InodeId{request.directory()}, Promises::kNames);
     for (const proto::DirectoryEntry& entry : response.entries())
-      clients_.promises.made(request.session(), InodeId{entry.attributes().inode()});
+      clients_.promises.note_promise(request.session(), InodeId{entry.attributes().inode()});
   }
   module.output(0, response.entries_size());
   co_return module.finish(
-      co_await store_.finish_read(module.context(), numbered(listed, request.directory())));
+      co_await store_.finish_read(module.context(), about_inode(listed, request.directory())));
 }
 
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
@@ -353,7 +350,7 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
                                      request.name()),
                       *response.mutable_value())
             : place.error();
-  co_return module.finish(co_await store_.finish_read(module.context(), numbered(found, request.inode())));
+  co_return module.finish(co_await store_.finish_read(module.context(), about_inode(found, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
@@ -367,7 +364,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
   Status set = request.remove() ? Status{} : store_.room.check();
   if (set.ok()) set = ops::set_xattr(names_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
-  co_return module.finish(numbered(status, request.inode()));
+  co_return module.finish(about_inode(status, request.inode()));
 }
 
 asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
@@ -380,7 +377,8 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
     for (const std::string& name : *names)
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
-  co_return module.finish(co_await store_.finish_read(module.context(), numbered(status, request.inode())));
+  co_return module.finish(
+      co_await store_.finish_read(module.context(), about_inode(status, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

@@ -42,14 +42,14 @@ class InodeService {
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});
-  /// Says whether somebody may have an inode open.
+  /// Returns a function that returns true if somebody may have an inode open.
   std::function<bool(InodeId)> held() const {
     return [this](InodeId inode) { return clients_.sessions.held(inode); };
   }
   /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is
   /// to be cut off.
   asio::awaitable<Status> settle(Context context, InodeId file, uint64_t session, Cuts* cuts);
-  /// Sets the attributes, but this size. Not the `last` step: the change is not carried out yet.
+  /// Applies the request with `size` in place of its size. Only with `last` is the change noted as carried out.
   asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,
                                       uint64_t size, bool last);
   Status attributes_of(InodeId id, InodeResponse& response) const;

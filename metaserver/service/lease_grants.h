@@ -1,4 +1,4 @@
-/// Who may have the write lease of an inode.
+/// Decides who may have the write lease of an inode.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,9 @@ class LeaseGrants {
               const ServerRegistry& servers, Clients& clients)
       : clock_(clock), store_(store), room_(room), servers_(servers), clients_(clients) {}
 
-  /// A session may keep back what it writes to the file: whatever it keeps back finds room later, so that nobody has to
-  /// be told of an error after a close. Not so below a quota, nor while a server's disks are nearly full.
+  /// Returns true if a session may keep back what it writes to the file: whatever it keeps back finds room later, so
+  /// that nobody has to be told of an error after a close. Not so below a quota, nor while a server's disks are nearly
+  /// full.
   bool may_keep_back(InodeId inode);
   bool may_keep_back(const proto::StoredInode& inode);
   /// Gives the session the write lease of a file, if it may have it. While it has it, it decides about locks there, so

@@ -1,4 +1,4 @@
-/// Which leases are of what lies below a directory. There may be hundreds of thousands, and each may have to be
+/// Finds the leases of what lies below a directory. There may be hundreds of thousands, and each may have to be
 /// followed up to the root: so they are looked at a page at a time.
 #pragma once
 
@@ -23,11 +23,11 @@ class LeasedBelow {
         below_{{directory, true}, {kRootInode, directory == kRootInode}},
         grants_(leases.grants()) {}
 
-  /// Looks at some more. False: all have been looked at.
+  /// Looks at some more leases. Returns false if all have been looked at.
   bool look(size_t at_most = kAtOnce);
-  /// All that there are, if nothing was moved since the first look.
+  /// Returns all leased inodes below the directory, if nothing was moved since the first look.
   const std::vector<InodeId>& found() const { return found_; }
-  /// No lease was given since the first look: none can be missing.
+  /// Returns true if no lease was given since the first look: none can be missing.
   bool is_complete() const { return leases_.grants() == grants_; }
 
  private:

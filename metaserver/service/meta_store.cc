@@ -37,7 +37,7 @@ asio::awaitable<Status> MetaStore::finish_read(Context context, Status done) {
 }
 
 asio::awaitable<Status> MetaStore::finish_repeated(Context context, Status done) {
-  co_await followers_.clients.promises.heard(followers_.clients.promises.unheard());
+  co_await followers_.clients.promises.await_heard(followers_.clients.promises.unheard());
   co_return co_await finish_read(context, std::move(done));
 }
 
@@ -55,7 +55,7 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
   followers_.names.trash.follow(transaction);
   followers_.names.quotas.follow(transaction);
   followers_.servers.follow(transaction);
-  Promises::Hearers hearers = followers_.clients.promises.changed(transaction);
+  Promises::Hearers hearers = followers_.clients.promises.note_change(transaction);
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);
@@ -72,9 +72,13 @@ asio::awaitable<Status> MetaStore::finish(Context context, Status done, Transact
   if (!hearers.empty()) {
     sight::Module module(context, kBreakPromises);
     const sight::Wait wait(module.context(), sight::WaitKind::kResource);
-    co_await followers_.clients.promises.heard(std::move(hearers));
+    co_await followers_.clients.promises.await_heard(std::move(hearers));
   }
   co_return Status{};
+}
+
+Status about_inode(const Status& status, uint64_t inode) {
+  return status.ok() ? status : Status{status.code(), fmt::format("inode {} {}", inode, status.message())};
 }
 
 }  // namespace kintsugi::metaserver

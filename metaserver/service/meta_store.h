@@ -41,8 +41,9 @@ class MetaStore {
       : runtime(runtime), options(options), kv(kv), room(kv, runtime.clock), followers_(followers) {}
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
-  /// returns only once what `done` was derived from is durable, and nobody may believe what was before it. It counts
-  /// what the transaction changes (Quotas::account); whoever tells others of a change before finish() does so first.
+  /// returns only once what `done` was derived from is durable; after a commit no client's kernel still caches what it
+  /// replaced. It counts what the transaction changes (Quotas::account); whoever tells others of a change before
+  /// finish() does so first.
   asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
                                  FreedStripes freed = {});
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
@@ -53,9 +54,9 @@ class MetaStore {
   /// The context of work for which nobody waits.
   Context background_context() const;
 
-  /// The metadata may keep so many bytes of files more. kLimitExceeded: they have to go to stripes.
+  /// Checks that the metadata may keep so many bytes of files more. kLimitExceeded: they have to go to stripes.
   Status check_inline_room(const Transaction& transaction, uint64_t bytes);
-  /// It keeps so many that some have to go to stripes.
+  /// Returns true if the metadata holds so much inline data that some should move to stripes.
   bool inline_is_crowded(const Transaction& transaction) const {
     return total_inline_bytes(transaction) > options.inline_bytes / 2;
   }
@@ -71,6 +72,9 @@ class MetaStore {
  private:
   const Followers followers_;
 };
+
+/// Names the inode in an error: "inode 81 does not exist any more".
+Status about_inode(const Status& status, uint64_t inode);
 
 /// Moves the value of `result` to where it belongs, or hands its error on.
 template <class Value>

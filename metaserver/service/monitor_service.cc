@@ -17,7 +17,7 @@ asio::awaitable<Status> MonitorService::register_monitor(Context,
     lease_.leave(request.monitor_id());
     co_return Status{};
   }
-  if (request.monitor_id() == 0) co_return Status{Code::kInvalidArgument, "a monitor has an id"};
+  if (request.monitor_id() == 0) co_return Status{Code::kInvalidArgument, "the request has no monitor id"};
   if (request.address().size() > kMaxAddressBytes || request.http_address().size() > kMaxAddressBytes)
     co_return Status{Code::kInvalidArgument, "address is too long"};
   const auto address = runtime::Endpoint::parse(request.address());

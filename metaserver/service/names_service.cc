@@ -191,7 +191,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
   transaction.by = request.session();
   // Their kernels were told of what they made, and attributes that they changed, before this was heard of.
   for (int i = begin; i < end; ++i)
-    clients_.promises.made(round.session, InodeId{request.changes(i).inode()});
+    clients_.promises.note_promise(round.session, InodeId{request.changes(i).inode()});
   return {};
 }
 
@@ -213,14 +213,15 @@ bool NamesService::was_overtaken(const proto::WriteNamesRequest& request) const 
 }
 
 Status NamesService::check(const proto::WriteNamesRequest& request) {
-  if (request.session() == 0) return {Code::kInvalidArgument, "session 0 has no leases"};
+  if (request.session() == 0) return {Code::kInvalidArgument, "the request has no session id"};
   if (request.changes_size() > kMaxChanges)
     return {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)};
   // After a start of the metaserver nobody knows who has which lease before they have told.
   if (clients_.sessions.has_to_tell(request.session()))
     return {Code::kUnavailable, "the session is not known: it must report what it holds"};
   // The client gave it up long ago, and has continued without it: it may have removed what this would make.
-  if (was_overtaken(request)) return {Code::kConflict, "a later message came before"};
+  if (was_overtaken(request))
+    return {Code::kConflict, "a later message of this session was already received"};
   if (request.number() != 0) clients_.sessions.find(request.session())->names_heard = request.number();
   return {};
 }
@@ -274,7 +275,8 @@ asio::awaitable<Status> NamesService::write_names(Context context, const proto::
   if (status.ok() || may_pass(status.code())) co_return module.finish(status);
   // One that cannot be done must not keep the others from being done.
   for (int i = 0; i < request.changes_size(); ++i) {
-    if (was_overtaken(request)) co_return module.finish({Code::kConflict, "a later message came meanwhile"});
+    if (was_overtaken(request))
+      co_return module.finish({Code::kConflict, "a later message of this session was received meanwhile"});
     status = co_await carry_out(module.context(), request, i, i + 1, response);
     if (may_pass(status.code())) co_return module.finish(status);
     if (!status.ok()) response.mutable_changes(i)->set_code(static_cast<int>(status.code()));

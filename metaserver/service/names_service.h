@@ -28,8 +28,8 @@ class NamesService {
 
   asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
                                       proto::WriteNamesResponse& response);
-  /// All of the changes as a part of the transaction. Adds the leases that were granted, which are to be given back
-  /// when it is not committed, and the stripes that are freed. An error: it must not be.
+  /// Makes all of the changes a part of the transaction. Adds the leases that were granted, which are to be given back
+  /// when it is not committed, and the stripes that are freed. After an error it must not be committed.
   Status write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
                      proto::WriteNamesResponse& response, std::vector<InodeId>& granted, FreedStripes& freed);
 
@@ -49,7 +49,7 @@ class NamesService {
   void note_done(const proto::WriteNamesRequest& request);
   /// Answers a message that was carried out before with its inodes as they are now.
   void tell_present(const proto::WriteNamesRequest& request, proto::WriteNamesResponse& response) const;
-  /// Changes [begin, end), all or none. The leases of an error are to be given back.
+  /// Applies changes [begin, end), all or none. After an error, the leases that it granted are to be given back.
   Status apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin, int end,
                    Round& round, proto::WriteNamesResponse& response);
 

@@ -31,11 +31,11 @@ class NamespaceService {
                                proto::StatResponse& response);
   asio::awaitable<Status> list(Context context, const proto::ListRequest& request,
                                proto::ListResponse& response);
-  /// A caller who is not root may remove everything below the directory: it may change each directory there. Others get
-  /// their turn meanwhile. kAccessDenied, with the path.
+  /// Checks that a caller who is not root may remove everything below the directory: it may change each directory
+  /// there. Others get their turn meanwhile. kAccessDenied, with the path.
   asio::awaitable<Status> check_tree(const proto::RemoveRequest& request);
-  /// The same, and nobody keeps anything back of the directories of the path, nor, of what a caller who is not root
-  /// removes, below it. kUnavailable.
+  /// Does check_tree() and waits until nobody keeps anything back of the directories of the path, nor, of what a caller
+  /// who is not root removes, below it. kUnavailable.
   asio::awaitable<Status> settle_and_check(Context context, const proto::RemoveRequest& request);
   asio::awaitable<Status> make_directory(Context context, const proto::MakeDirectoryRequest& request,
                                          Empty& response);

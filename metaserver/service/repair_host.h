@@ -1,4 +1,5 @@
-/// The interface to the party that has lost chunks repaired: the metaserver tells it what it finds lost.
+/// Receives what the metaserver finds out about lost chunks, dead servers and wanted moves, and passes it on to the
+/// repair managers.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ class RepairHost {
  public:
   virtual ~RepairHost() = default;
 
-  /// How long it waits for a server that is dead before it repairs what is on it.
+  /// Returns how long a dead server is waited for before what is on it is repaired.
   virtual Duration repair_delay() const { return {}; }
 
   /// Returns true while a repair manager is registered: without one no chunk moves either.
@@ -33,12 +34,12 @@ class RepairHost {
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}
-  /// The first complete block report since the server registered, also of a new server.
+  /// Notes the first complete block report since the server registered, also of a new server.
   virtual void block_report_complete(ServerId) {}
   virtual void chunk_lost(ChunkId, const std::string& /*why*/) {}
   virtual void stripe_deleted(StripeId) {}
   virtual void move_wanted(const WantedMove&) {}
-  /// No move away from this server is wanted any more.
+  /// Notes that no move away from this server is wanted any more.
   virtual void moves_cancelled(ServerId /*from*/) {}
 };
 

@@ -11,10 +11,6 @@ constexpr sight::Site kLock{"metaserver.lock"};
 
 constexpr Duration kPoll = std::chrono::seconds(25);  ///< one call waits for news no longer
 
-Status about(uint64_t inode, const Status& status) {
-  return status.ok() ? status : Status{status.code(), fmt::format("inode {} {}", inode, status.message())};
-}
-
 }  // namespace
 
 void SessionService::register_on(rpc::Server& server) {
@@ -82,7 +78,7 @@ Status SessionService::take_lock(const proto::LockRequest& request, proto::LockR
     // Whoever knows a session's id could end it, and a reader asks for locks, too.
     if (others.front().session() != session) response.mutable_conflict()->clear_session();
     if (request.waits() && !request.whole_file() && !clients_.lock_waits.may_wait(request.lock(), others))
-      return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
+      return {Code::kDeadlock, "cannot be locked: the holder of the lock waits for one of yours (deadlock)"};
     return {};
   }
   if (request.test_only()) return {};
@@ -107,7 +103,7 @@ asio::awaitable<Status> SessionService::lock(Context context, const proto::LockR
   // The session may have ended while others were waited for.
   if (taken.ok()) taken = may_ask_for_lock(request);
   if (taken.ok()) taken = take_lock(request, response);
-  co_return module.finish(co_await store_.finish_read(module.context(), about(request.inode(), taken)));
+  co_return module.finish(co_await store_.finish_read(module.context(), about_inode(taken, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

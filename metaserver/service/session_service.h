@@ -22,7 +22,7 @@ class SessionService {
                                        proto::KeepSessionResponse& response);
   asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
                                         proto::AwaitRecallsResponse& response);
-  /// kUnavailable: not before everybody has told of locks.
+  /// Checks whether locks can be decided already. kUnavailable: not before everybody has told of locks.
   Status may_ask_for_lock(const proto::LockRequest& request) const;
   Status take_lock(const proto::LockRequest& request, proto::LockResponse& response);
   asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,

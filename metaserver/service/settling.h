@@ -20,35 +20,36 @@
 
 namespace kintsugi::metaserver {
 
-/// Gathers what is not settled at this moment. What a name in an unsettled directory leads to is its owner's to say: it
-/// is looked for once the directory is settled.
+/// Collects the inodes of which another client may keep something back now. What a name in a leased directory leads to
+/// is known only to the lease's owner, so it is looked up after that lease has come back.
 class Unsettled {
  public:
   Unsettled(const Reader& reader, const Leases& leases) : reader_(reader), leases_(leases) {}
 
-  /// `session` may keep something back of the inode; 0: nobody may.
+  /// Adds the inode if it is not settled. `session` may keep something back of it; 0: nobody may.
   void inode(InodeId inode, uint64_t session);
-  /// The directory, and the directory that this name in it stands for.
+  /// Adds the directory, and the directory that this name in it stands for, as far as they are not settled.
   void name(InodeId directory, std::string_view name, uint64_t session);
-  /// The directories of the path, of which nobody may keep anything back.
+  /// Adds the first directory of the path that is not settled: nobody may keep anything back of them.
   void directories_of(std::string_view path);
-  /// The same, and whatever the path leads to.
+  /// Adds the first directory of the path that is not settled; if there is none, what the path leads to, of which
+  /// `session` may keep something back.
   void path(std::string_view path, uint64_t session);
-  /// What is named in a page of a listing.
+  /// Adds the inodes that a page of a listing names and that are not settled.
   void entries(const proto::ListResponse& page, uint64_t session);
-  /// The inode, when it is to get a name in the directory `to` and that is below a quota: nobody may keep anything back
-  /// there.
+  /// Adds the inode, when it is to get a name in the directory `to` and that is below a quota: nobody may keep anything
+  /// back there.
   void into_quota(InodeId inode, InodeId to);
-  /// The same of the inode that has this name now.
+  /// Adds the inode that has this name now, when it is to get a name in `to` and that is below a quota.
   void into_quota(InodeId from, std::string_view name, InodeId to);
-  /// The same by paths.
+  /// Adds the inode at the path `from`, when the directory above `to` is below a quota.
   void into_quota(std::string_view from, std::string_view to);
 
   bool empty() const { return found_.empty(); }
   std::vector<Leases::Wanted> take() { return std::move(found_); }
 
  private:
-  /// What the path leads to; nothing when that is not there, or a directory on the way is unsettled.
+  /// Returns what the path leads to; nothing when that is not there, or a directory on the way is unsettled.
   std::optional<InodeId> follow(std::string_view path);
 
   const Reader& reader_;
@@ -81,19 +82,20 @@ class Settling {
       KINTSUGI_CO_TRY(co_await leases_.settle(context, std::move(wanted)));
     }
   }
-  /// Nobody keeps anything back of the directories of the path, nor of the one that it leads to.
+  /// Waits until nobody keeps anything back of the directories of the path, nor of the one that it leads to.
   asio::awaitable<Status> directories_of(Context context, std::string path);
-  /// Nobody keeps back anything of what lies below the directory and was closed before. Who is asked to give something
-  /// back and does not within Leases::kTakeOver has lost it.
+  /// Waits until nobody keeps back anything of what lies below the directory and was closed before. Who is asked to
+  /// give something back and does not within Leases::kTakeOver has lost it.
   asio::awaitable<Status> below(Context context, std::string path);
 
-  /// The transaction is about to be committed: whoever walks the tree meanwhile has to know of what it moves.
+  /// Notes what the transaction moves, when it is about to be committed: whoever walks the tree meanwhile has to know
+  /// of it.
   void follow(const Transaction& transaction) { moves_ += transaction.moved ? 1 : 0; }
-  /// Transactions that moved something from one directory to another, since the start.
+  /// Returns how many transactions have moved something from one directory to another since the start.
   uint64_t moves() const { return moves_; }
 
  private:
-  /// What lies below the directory, or is it, and is leased, in the turn in which this returns.
+  /// Returns what lies below the directory, or is it, and is leased, in the turn in which this returns.
   asio::awaitable<std::vector<InodeId>> leased_below(InodeId directory) const;
   /// After so many walks all leases are looked at in one turn: something is granted or moved all the time.
   static constexpr int kMaxWalks = 4;

@@ -21,9 +21,9 @@ class StoreRoom {
   /// Both outlive it.
   StoreRoom(const KeyValueStore& store, const runtime::Clock& clock) : store_(store), clock_(clock) {}
 
-  /// kNoSpace: the disk is nearly full.
+  /// Checks that the disk takes more. kNoSpace: it is nearly full.
   Status check();
-  /// There are so many bytes beyond the reserve.
+  /// Returns true if the disk has so many bytes beyond the reserve.
   bool has(uint64_t bytes) { return check().ok() && space_.free_bytes - kReserveBytes >= bytes; }
   const StoreSpace& space() {
     look();

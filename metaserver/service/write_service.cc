@@ -119,7 +119,7 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
       co_return co_await answer_repeated(context, request, response);
     }
     if (store_.runtime.clock.now() >= context.deadline)
-      co_return Status{Code::kDeadlineExceeded, "only the first part is written"};
+      co_return Status{Code::kDeadlineExceeded, "the write is not complete yet: try again"};
     Transaction transaction(store_.kv);
     WriteEffects effects;
     const int file = steps.file();

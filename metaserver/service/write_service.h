@@ -37,16 +37,15 @@ class WriteService {
   asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                        proto::CopyExtentsResponse& response);
 
-  /// The answer to a repeated write that was carried out before: how the files are now.
+  /// Answers a repeated write that was carried out before: how the files are now.
   asio::awaitable<Status> answer_repeated(Context context, const proto::WriteExtentsRequest& request,
                                           proto::WriteExtentsResponse& response);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
                proto::WriteExtentsResponse& response, WriteEffects& effects);
-  /// Attaches the stripes that a request brings along to its upload. A call that this one repeats continues then, and
-  /// has them: it has more steps to do than fit into the time that this one's names took since it was found not to be
-  /// over.
+  /// Attaches the sealed stripes of the request to its upload, so that they survive between steps. A call that this one
+  /// repeats may still run; then it has attached them.
   asio::awaitable<Status> seal_brought(Context context, const proto::WriteExtentsRequest& request);
-  /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its
+  /// Carries out a request that concerns very many extents, in one transaction after the other (write_steps.h). Its
   /// stripes are attached to the upload until the last, so that none is lost when the steps end before it.
   asio::awaitable<Status> write_in_steps(Context context, const proto::WriteExtentsRequest& request,
                                          proto::WriteExtentsResponse& response);

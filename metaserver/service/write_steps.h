@@ -18,16 +18,16 @@ class WriteSteps {
   /// `request` outlives it.
   explicit WriteSteps(const proto::WriteExtentsRequest& request) : request_(request) {}
 
-  /// All files have been written.
+  /// Returns true if all files have been written.
   bool done() const { return file_ > request_.more_size(); }
   int file() const { return file_; }  ///< index of the request's file; 0: the first
   uint64_t inode() const { return file_ == 0 ? request_.inode() : request_.more(file_ - 1).inode(); }
 
-  /// The next step, as a request that writes a part to that file alone; without what concerns all files.
+  /// Returns the next step, as a request that writes a part to that file alone; without what concerns all files.
   proto::FileExtents next(const Reader& reader);
-  /// The step that next() returned last was the last one of its file.
+  /// Returns true if the step that next() returned last was the last one of its file.
   bool ends_file() const { return extent_ == extents().size(); }
-  /// It was carried out, or `failed`: then the rest of its file is left out.
+  /// Notes that the step was carried out, or `failed`: then the rest of its file is left out.
   void written(bool failed);
 
  private:

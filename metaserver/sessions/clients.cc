@@ -24,7 +24,7 @@ Result<Clients::Durable> Clients::keep(const proto::KeepSessionRequest& request,
   promises.session_heard(id, request.heard());
   // While it had the lease its kernel was told of the inode, and of names in it, without a call.
   for (const uint64_t inode : request.give_back())
-    promises.made(id, InodeId{inode}, Promises::kAttributes | Promises::kNames);
+    promises.note_promise(id, InodeId{inode}, Promises::kAttributes | Promises::kNames);
   // Before anything else runs: others do not wait any more for a session that has told.
   leased_locks_.keep(request, unknown, sessions.is_doubtful(id), response);
   leases.keep(request, response);

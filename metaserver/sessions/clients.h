@@ -1,4 +1,5 @@
-/// A session as a whole: what one of its messages means for all that it has, and its end.
+/// All client sessions: applies one message of a session (KeepSession) to its inodes, leases, locks and promises, and
+/// ends a session as a whole.
 #pragma once
 
 #include <cstdint>
@@ -43,11 +44,11 @@ class Clients final : public Leases::Losses {
                        Transaction& transaction);
   void committed(uint64_t session, const Durable& durable);
 
-  /// Ends the session if it has been silent for too long. True: it has ended. Its leases and locks are free from now
-  /// on, so that its end is to be submitted to the store in the same turn: what others write then comes after it in the
-  /// log.
+  /// Ends the session if it has been silent for too long. Returns true if it has ended: its leases and locks are free
+  /// from now on, so that its end is to be submitted to the store in the same turn: what others write then comes after
+  /// it in the log.
   bool end_if_silent(uint64_t session);
-  /// Everybody who waits for a session, or as one, is woken.
+  /// Wakes everybody who waits for a session, or as one.
   void stop();
 
   // Leases::Losses

@@ -18,14 +18,14 @@ class LeasedLocks {
   /// References outlive it.
   LeasedLocks(FileLocks& locks, const Leases& leases) : locks_(locks), leases_(leases) {}
 
-  /// What a session tells of its locks, and is told. REQUIRES: comes before Leases::keep, which ends leases.
-  /// `unknown`: it was not known, or has not told anything since the metaserver started; `doubtful`: and what it had
-  /// may be others' by now (Sessions::is_doubtful): it has none of it any more.
+  /// Takes what a session tells of its locks, and answers it. REQUIRES: comes before Leases::keep, which ends leases.
+  /// `unknown`: the session was not known, or has not told anything since the metaserver started; `doubtful`: what it
+  /// had may be others' by now (Sessions::is_doubtful), so it has none of it any more.
   void keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
             proto::KeepSessionResponse& response);
 
-  /// The session has lost the lease. Nobody knows what it has locked there: everything, until it says what, or has
-  /// ended.
+  /// Locks all of the inode for a session that has lost the lease of it: nobody knows what it has locked there until it
+  /// says so, or has ended.
   void lost(uint64_t session, InodeId inode);
 
  private:

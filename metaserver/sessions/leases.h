@@ -48,37 +48,38 @@ class Leases {
   Leases(const runtime::Runtime& runtime, Sessions& sessions, Losses* losses = nullptr)
       : clock_(runtime.clock), sessions_(sessions), losses_(losses), settled_(runtime) {}
 
-  /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
-  /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
+  /// Gives the session the lease of an inode that no other session holds or has a lease of. Returns false if it cannot
+  /// have it, as before the session is noted durably (Sessions::noted): the next process of the metaserver must know to
+  /// wait for it. Session 0 is none.
   bool grant(uint64_t session, InodeId inode);
-  /// Gives the lease of a directory that the session made in one that it has the lease of: nobody else can know it, and there
-  /// may be more that it has made in it. False: it has too many.
+  /// Gives the session the lease of a directory that it made in one that it has the lease of: nobody else can know it,
+  /// and there may be more that it has made in it. Returns false if it has too many.
   bool inherit(uint64_t session, InodeId inode);
-  /// The session has the lease, and what it kept back may come.
+  /// Returns true if the session has the lease of the inode: what it kept back may come.
   bool owns(InodeId inode, uint64_t session) const {
     const auto found = leases_.find(inode);
     return found != leases_.end() && found->second.session == session;
   }
-  /// The session has the lease or has lost it and not said yet that it has given up what it kept back: only it knows what it
-  /// did under it.
+  /// Returns true if the session has the lease, or has lost it and not said yet that it has given up what it kept back:
+  /// only the session knows what it did under the lease.
   bool has_to_tell(InodeId inode, uint64_t session) const;
   bool owned_by_another(InodeId inode, uint64_t session) const {
     const auto found = leases_.find(inode);
     return found != leases_.end() && found->second.session != session;
   }
-  /// The session needs it no longer, or was not given it after all.
+  /// Ends the lease: the session needs it no longer, or was not given it after all.
   void give_back(uint64_t session, InodeId inode);
-  /// Nothing has to be settled before `session` sees whatever it likes.
+  /// Returns true if nothing has to be settled before `session` sees any inode.
   bool all_settled(uint64_t session) const {
     return !sessions_.others_have_to_tell(session, kTakeOver) &&
            (leases_.empty() || leases_.size() == owned_by(session));
   }
-  /// What a session tells of its leases, and is told.
+  /// Takes what a session tells of its leases, and answers it.
   void keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
-  /// The session ends, and its leases with it.
+  /// Ends all leases of a session that ends.
   void ended(ClientSession& session);
 
-  /// Nothing has to be settled before `session` sees the inode.
+  /// Returns true if nothing has to be settled before `session` sees the inode.
   bool settled(InodeId inode, uint64_t session) const;
   /// How long the owner of a lease that somebody wants may keep it.
   enum class Patience {
@@ -111,8 +112,8 @@ class Leases {
     uint64_t session = 0;
     InodeId inode;
   };
-  /// The next inodes that some session has a lease of, behind `after`, which becomes the last of them. Fewer than `at_most`: there are no
-  /// more. What is granted meanwhile may be missing: grants() says whether something was.
+  /// Returns the next inodes that some session has a lease of, behind `after`, which becomes the last of them. Fewer
+  /// than `at_most`: there are no more. What is granted meanwhile may be missing: grants() says whether something was.
   std::vector<InodeId> leased(Cursor& after, size_t at_most) const;
   uint64_t grants() const { return grants_; }
   /// While one exists nobody gets a lease that the session has not got already.
@@ -125,13 +126,13 @@ class Leases {
    private:
     Leases& leases_;
   };
-  /// kLeaseLost: the session had the lease of the inode and lost it, so that what it kept back must not come any more. kUnavailable:
-  /// whether that is so is known once the session has told which leases it believes to have.
+  /// Checks whether what the session kept back of the inode may still come. kLeaseLost: it had the lease and lost it.
+  /// kUnavailable: that is known once the session has told which leases it believes to have.
   Status check(InodeId inode, uint64_t session) const;
 
-  /// Takes out what the session is to give back.
+  /// Takes out the inodes whose leases the session is to give back.
   std::vector<InodeId> take_recalls(uint64_t session);
-  /// Ends all that wait.
+  /// Ends all waits.
   void stop();
 
   size_t count() const { return leases_.size(); }
@@ -148,7 +149,8 @@ class Leases {
   }
   void give(ClientSession& session, uint64_t id, InodeId inode);
   void recall(InodeId inode, Lease& lease);
-  /// The first that sessions of before a start may have leases of and have not told yet; none: there is no such one.
+  /// Returns the first inode of which a session from before the start may have a lease that it has not told yet; none:
+  /// there is no such inode.
   InodeId first_untold(const std::vector<Wanted>& wanted) const;
   TimePoint revoked_at(const Lease& lease, Patience patience) const;
   /// REQUIRES: the session has it, and the loss is noted.

@@ -19,10 +19,10 @@ class LockWaits {
   /// The clock must outlive it.
   explicit LockWaits(const runtime::Clock& clock) : clock_(clock) {}
 
-  /// The owner of `wanted` waits for those of `in_the_way`. False: one of them waits, through whomever, for it, so that
-  /// it must not wait.
+  /// Notes that the owner of `wanted` waits for those of `in_the_way`. Returns false if one of them waits, through
+  /// whomever, for that owner, which must not wait then.
   bool may_wait(const proto::FileLock& wanted, const std::vector<proto::FileLock>& in_the_way);
-  /// It waits no longer.
+  /// Notes that the owner of `wanted` waits no longer.
   void ended(const proto::FileLock& wanted);
 
  private:

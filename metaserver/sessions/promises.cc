@@ -54,7 +54,7 @@ void Promises::turn() {
   std::erase_if(ended_, [&](const auto& one) { return now - one.second > 2 * kHolds; });
 }
 
-void Promises::made(uint64_t session, InodeId inode, int what) {
+void Promises::note_promise(uint64_t session, InodeId inode, int what) {
   if (session == 0 || believes_nothing(session)) return;
   if ((what & kNames) != 0 && is_shared(session, inode)) what &= ~kNames;
   if (what != 0) add(session, inode, what);
@@ -167,7 +167,7 @@ bool Promises::is_shared(uint64_t id, InodeId directory) const {
   return shared != session->beliefs.shared.end() && clock_.now() < shared->second;
 }
 
-Promises::Hearers Promises::changed(const Transaction& transaction) {
+Promises::Hearers Promises::note_change(const Transaction& transaction) {
   turn();
   Hearers hearers;
   const TimePoint now = clock_.now();
@@ -195,7 +195,7 @@ Promises::Hearers Promises::changed(const Transaction& transaction) {
   return hearers;
 }
 
-Promises::Hearers Promises::changed(InodeId inode, uint64_t by) {
+Promises::Hearers Promises::note_change(InodeId inode, uint64_t by) {
   turn();
   Hearers hearers;
   const TimePoint now = clock_.now();
@@ -217,7 +217,7 @@ Promises::Hearers Promises::unheard() {
   return hearers;
 }
 
-asio::awaitable<void> Promises::heard(Hearers hearers) {
+asio::awaitable<void> Promises::await_heard(Hearers hearers) {
   while (!stopping_ && clock_.now() < hearers.until_)
     (void)co_await heard_.wait_until(hearers.until_);
   for (const Hearers::Wait& wait : hearers.waits_) {

@@ -36,21 +36,22 @@ class Promises {
   Promises(const runtime::Runtime& runtime, Sessions& sessions)
       : clock_(runtime.clock), sessions_(sessions), heard_(runtime) {}
 
-  /// The metaserver has started, and there were sessions before.
+  /// Notes that the metaserver has started, and that there were sessions before.
   void started() { before_until_ = clock_.now() + kHolds; }
-  /// What the session says of itself. One that has said nothing yet may believe.
+  /// Notes what the session says of itself. One that has said nothing yet may believe.
   void session_is(uint64_t session, bool believes);
-  /// The session ends, and believes nothing any more: unless it ends by its silence and has never said anything of
-  /// itself. Then somebody may still be told as it.
+  /// Ends the promises to a session that ends: it believes nothing any more, unless it ends by its silence and has
+  /// never said anything of itself. Then somebody may still be told as it.
   void ended(uint64_t session, bool by_silence);
   void stop();
 
   /// What a kernel may believe of an inode: its attributes, or names in it, that they are there or not. Bits.
   enum What : uint8_t { kAttributes = 1, kNames = 2 };
-  /// The session is about to be told this. Session 0 believes nothing.
-  void made(uint64_t session, InodeId inode, int what = kAttributes);
+  /// Notes that the session is about to be told this. Session 0 believes nothing.
+  void note_promise(uint64_t session, InodeId inode, int what = kAttributes);
 
-  /// The session has moved a name, and its kernel believes of it where it is now what it believed where it was before.
+  /// Notes that the session has moved a name: its kernel believes of it where it is now what it believed where it was
+  /// before.
   void moved(uint64_t session, InodeId from, InodeId to);
 
   /// Who has to hear of something before it is answered.
@@ -67,19 +68,20 @@ class Promises {
     std::vector<Wait> waits_;
     TimePoint until_ = TimePoint::min();  ///< nobody knows who believes what
   };
-  /// Everything that the transaction changes is other than was told from now on. To be called when others see the
-  /// change.
-  Hearers changed(const Transaction& transaction);
-  /// The attributes of this inode may be other than was told from now on.
-  Hearers changed(InodeId inode, uint64_t by);
-  /// Who has to hear of changes that were made before.
+  /// Notes that everything that the transaction changes is other than was told from now on. REQUIRES: is called when
+  /// others see the change. Returns who has to hear of it.
+  Hearers note_change(const Transaction& transaction);
+  /// Notes that the attributes of this inode may be other than was told from now on. Returns who has to hear of it.
+  Hearers note_change(InodeId inode, uint64_t by);
+  /// Returns who has to hear of changes that were made before.
   Hearers unheard();
-  /// Returns once everybody has heard, or believes nothing any more.
-  asio::awaitable<void> heard(Hearers hearers);
+  /// Waits until all hearers have heard, or believe nothing any more.
+  asio::awaitable<void> await_heard(Hearers hearers);
 
-  /// Adds what the session has not been told yet. False: nothing. `after`: AwaitRecallsRequest.
+  /// Adds to `response` what the session has not been told yet. Returns false if there is nothing. `after`: see
+  /// AwaitRecallsRequest.
   bool tell(uint64_t session, uint64_t after, proto::AwaitRecallsResponse& response);
-  /// The kernel of the session believes nothing any more that changed up to this number.
+  /// Notes that the kernel of the session believes nothing any more that changed up to this number.
   void session_heard(uint64_t session, uint64_t number);
 
   size_t count() const { return count_[0] + count_[1]; }
@@ -99,9 +101,9 @@ class Promises {
   };
   /// The number of a change that a session is not told of: only time ends what it believes.
   static constexpr uint64_t kNeverTold = UINT64_MAX;
-  /// The session has said that it believes nothing, or has ended.
+  /// Returns true if the session has said that it believes nothing, or has ended.
   bool believes_nothing(uint64_t session) const;
-  /// What the session believes, once it has said something of itself; else null.
+  /// Returns what the session believes, once it has said something of itself; else null.
   SessionBeliefs* beliefs_of(uint64_t session);
   void turn();
   void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);

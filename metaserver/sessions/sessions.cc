@@ -88,7 +88,7 @@ bool Sessions::pages_lost(uint64_t id, bool lost) {
 }
 
 Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
-  if (request.session() == 0) return {Code::kInvalidArgument, "session 0 is none"};
+  if (request.session() == 0) return {Code::kInvalidArgument, "the request has no session id"};
   auto found = sessions_.find(request.session());
   if (found == sessions_.end()) {
     if (request.ends()) return {};
@@ -98,7 +98,8 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
   ClientSession& session = found->second;
   session.last_heard = clock_.now();
   if (request.number() != 0) {
-    if (request.number() <= session.last_number) return {Code::kConflict, "a later message came before"};
+    if (request.number() <= session.last_number)
+      return {Code::kConflict, "a later message of this session was already received"};
     session.last_number = request.number();
   }
   if (request.process() != 0) session.process = request.process();

@@ -35,60 +35,67 @@ class Sessions {
   /// Loads the sessions that there were (keys::Kind::kChange): they may continue.
   void load(const Reader& reader);
 
-  /// kInvalidArgument; kLimitExceeded: too many, and what it held it holds still; kConflict: it was overtaken by a
-  /// later message of the session. What it holds may come in pages: the first has the generation for its number.
+  /// Takes a message of a session, and answers it. What the session holds may come in pages: the number of the first is
+  /// their generation. kInvalidArgument; kLimitExceeded: too many sessions, or too many inodes of this one, which goes
+  /// on to hold what it held; kConflict: a later message of the session was already received.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   bool known(uint64_t session) const { return sessions_.contains(session); }
-  /// Null: it is not known.
+  /// Returns null if the session is unknown.
   ClientSession* find(uint64_t session);
   const ClientSession* find(uint64_t session) const;
   std::map<uint64_t, ClientSession>& all() { return sessions_; }
   const std::map<uint64_t, ClientSession>& all() const { return sessions_; }
-  /// Waits for something that the session is to be told. True: there may be something, or the session has ended
-  /// meanwhile. False: there was nothing until then, or there is no such session.
+  /// Waits for something that the session is to be told. Returns true if there may be something, or the session has
+  /// ended meanwhile; false if there was nothing until then, or there is no such session.
   asio::awaitable<bool> await_news(uint64_t session, TimePoint until);
-  /// The session has opened the inode. Session 0 is none.
+  /// Notes that the session has opened the inode. Session 0 is none.
   void hold(uint64_t session, InodeId inode);
-  /// Somebody may have it open.
+  /// Returns true if any session may have the inode open.
   bool held(InodeId inode) const;
-  /// The same of anybody but this session.
+  /// Returns true if a session other than `session` may have the inode open.
   bool held_by_others(InodeId inode, uint64_t session) const;
-  /// The metaserver started not longer than `limit` ago, and some other session that there was before has not told yet
-  /// what it holds.
+  /// Returns true if the metaserver started less than `limit` ago, and a session that there was before, other than
+  /// `session`, has not told yet what it holds.
   bool others_have_to_tell(uint64_t session, Duration limit) const;
-  /// It was there before the metaserver started, which is not longer than `limit` ago.
+  /// Returns true if the session was there before the metaserver started, which is less than `limit` ago, and has not
+  /// lost anything by its silence.
   bool may_tell_leases(uint64_t session, Duration limit) const;
-  /// Pages of what it holds are under way: whether one that came before, or this one, told the session of a loss.
+  /// Notes whether the answer to a page of what the session holds told it of a loss. Returns true if that, or the
+  /// answer to a page before it, did.
   bool pages_lost(uint64_t session, bool lost);
-  /// The next process of the metaserver will know that there was this session.
+  /// Notes that the next process of the metaserver will know that there was this session.
   void noted(uint64_t session);
   bool is_noted(uint64_t session) const;
-  /// It lost leases or locks by its silence and has not said yet that it knows, durably (note_loss).
+  /// Notes that the session lost leases or locks by its silence, or, if not `lost`, that it has confirmed it. REQUIRES:
+  /// that is durable (Clients::note_loss), or about to be.
   void lost_something(uint64_t session, bool lost);
-  /// The same, or nothing is known of the session: what it tells of what it had is not to be believed.
+  /// Returns true if the session lost leases or locks by its silence and has not confirmed it, or is unknown: what it
+  /// claims to have must not be believed.
   bool has_lost(uint64_t session) const;
-  /// It had ended, or was never there, or has_lost(): whatever it tells to a metaserver that does not know it may be
-  /// others' by now.
+  /// Returns true if the session had ended before the start, was never there, or has_lost(): what it claims to a
+  /// metaserver that does not know it may be others' by now.
   bool is_doubtful(uint64_t session) const;
-  /// It is not known, or was known before the start and has not told yet.
+  /// Returns true if the session is unknown, or has not told yet everything that it holds.
   bool has_to_tell(uint64_t session) const;
-  /// The same of one that may have had leases before: it is there and has not told yet, or has ended by its silence.
+  /// Returns true if the session may have lost leases without knowing it: it has not told yet everything that it holds,
+  /// or has ended by its silence.
   bool may_not_know_of_losses(uint64_t session) const;
-  /// The minimum for one that is not known.
+  /// Returns when the session was last heard of; the minimum for an unknown one.
   TimePoint last_heard(uint64_t session) const;
 
-  /// Sessions that were not heard of for too long: they are to be ended.
+  /// Returns the sessions that were not heard of for kIdle: they are to be ended.
   std::vector<uint64_t> silent() const;
   bool is_silent(uint64_t session) const;
-  /// The session has ended and holds nothing any more. Only Clients calls it, which ends everything else that it has.
+  /// Ends the session, which holds nothing any more. Only Clients calls this, and ends everything else that the session
+  /// has.
   void end(uint64_t session, bool by_silence);
-  /// Those that have ended since the last call.
+  /// Returns the sessions that have ended since the last call.
   std::vector<uint64_t> take_ended() { return std::exchange(ended_, {}); }
-  /// It may be back, and has not told yet what it has.
+  /// Returns true if the session ended by its silence. It may be back, and has not told yet what it has.
   bool ended_by_silence(uint64_t session) const { return ended_silently_.contains(session); }
-  /// Sessions that ended by their silence, and whose changes need not be remembered any more.
+  /// Returns the sessions that ended by their silence kRemembered ago: their changes need not be remembered any more.
   std::vector<uint64_t> to_forget();
-  /// This process did not run for so long: clients could not be heard.
+  /// Notes that this process did not run for so long: clients could not be heard.
   void stood_still(Duration time);
   size_t count() const { return sessions_.size(); }
 

@@ -65,6 +65,7 @@ class Detector {
   std::vector<Learnt> learnt() const;
   /// How many of the executions judged so far had a probability of being an anomaly in each tenth.
   const std::array<uint64_t, 10>& probabilities() const { return probabilities_; }
+  /// For tests.
   size_t modules() const { return modules_.size(); }
 
  private:

@@ -3,16 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "monitoring/model/counters.h"
+
 namespace kintsugi::monitoring {
 namespace {
 
 /// An operation of this kind takes as long as other applications like.
 constexpr std::string_view kWaitsForOthers = "wait_for_lock";
-
-/// Counters that fell are garbage.
-double grown(uint64_t from, uint64_t to) {
-  return to < from ? 0.0 : static_cast<double>(to - from);
-}
 
 }  // namespace
 
@@ -57,13 +54,15 @@ void MountTrends::look(const model::Snapshot& snapshot) {
     series.samples.push_back(now);
     if (series.samples.size() > kSamples) series.samples.pop_front();
     const Sample& first = series.samples.front();
-    const double seconds = to_seconds(now.at - first.at), ended = grown(first.operations, now.operations);
+    const double seconds = to_seconds(now.at - first.at),
+                 ended = model::grown(first.operations, now.operations);
     if (seconds > 0)
-      series.trend = {.operations_per_second = ended / seconds,
-                      .errors_per_second = grown(first.errors, now.errors) / seconds,
-                      .latency_seconds = ended > 0 ? grown(first.ns, now.ns) / ended / 1e9 : 0,
-                      .read_bytes_per_second = grown(first.read_bytes, now.read_bytes) / seconds,
-                      .written_bytes_per_second = grown(first.written_bytes, now.written_bytes) / seconds};
+      series.trend = {
+          .operations_per_second = ended / seconds,
+          .errors_per_second = model::grown(first.errors, now.errors) / seconds,
+          .latency_seconds = ended > 0 ? model::grown(first.ns, now.ns) / ended / 1e9 : 0,
+          .read_bytes_per_second = model::grown(first.read_bytes, now.read_bytes) / seconds,
+          .written_bytes_per_second = model::grown(first.written_bytes, now.written_bytes) / seconds};
     kept.emplace(view->process(), std::move(series));
   }
   mounts_ = std::move(kept);

@@ -22,10 +22,6 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-bool is_wildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "::";
-}
-
 bool is_loopback(const std::string& host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
 }
@@ -40,9 +36,9 @@ std::optional<runtime::Endpoint> page_of(const proto::SightReport& report, const
   auto page = runtime::Endpoint::parse(report.http_address());
   if (!page || page->port == 0) return {};
   // Who listens everywhere is reached where its RPC server is.
-  if (is_wildcard(page->host)) {
+  if (page->is_wildcard()) {
     const auto address = runtime::Endpoint::parse(report.address());
-    page->host = address && !is_wildcard(address->host) ? address->host : "127.0.0.1";
+    page->host = address && !address->is_wildcard() ? address->host : "127.0.0.1";
   }
   if (is_loopback(page->host) && !is_on(report, here)) return {};
   return *page;

@@ -3,26 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "monitoring/model/counters.h"
+
 namespace kintsugi::monitoring {
 namespace {
 
 constexpr Duration kBaseStep = std::chrono::seconds(30);
 
-uint64_t key_of(const proto::SightEdge& edge) {
-  return static_cast<uint64_t>(edge.from()) << 32 | edge.to();
-}
-
-/// Counters that fell belong to another life, or are garbage.
-double grown(uint64_t from, uint64_t to) {
-  return to < from ? 0.0 : static_cast<double>(to - from);
-}
-
 DeviceTrend trend_of(const proto::SightDevice& from, const proto::SightDevice& to, double seconds) {
-  const double completed = grown(from.completed(), to.completed());
+  const double completed = model::grown(from.completed(), to.completed());
   return {.requests_per_second = completed / seconds,
-          .latency_seconds = completed > 0 ? grown(from.busy_ns(), to.busy_ns()) / completed / 1e9 : 0,
-          .bytes_in_per_second = grown(from.bytes_in(), to.bytes_in()) / seconds,
-          .bytes_out_per_second = grown(from.bytes_out(), to.bytes_out()) / seconds};
+          .latency_seconds = completed > 0 ? model::grown(from.busy_ns(), to.busy_ns()) / completed / 1e9 : 0,
+          .bytes_in_per_second = model::grown(from.bytes_in(), to.bytes_in()) / seconds,
+          .bytes_out_per_second = model::grown(from.bytes_out(), to.bytes_out()) / seconds};
 }
 
 }  // namespace
@@ -84,7 +77,7 @@ Trends::Growth Trends::growth(const model::ProcessView& view, const proto::Sight
   Growth now{edge.count(), edge.sum(), {edge.buckets().begin(), edge.buckets().end()}};
   const auto bases = bases_.find(view.process());
   if (bases == bases_.end()) return now;
-  const auto base = bases->second.older.edges.find(key_of(edge));
+  const auto base = bases->second.older.edges.find(model::edge_key(edge));
   if (base == bases->second.older.edges.end() || base->second.count > now.count) return now;
   now.count -= base->second.count;
   now.sum -= base->second.sum;

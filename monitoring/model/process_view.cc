@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kDeepestRegion = 64;
 
-uint64_t edge_key(const proto::SightEdge& edge) {
-  return static_cast<uint64_t>(edge.from()) << 32 | edge.to();
-}
-
 bool is_short(const std::string& text) {
   return text.size() <= ViewLimits::kTextBytes;
 }

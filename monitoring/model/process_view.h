@@ -31,6 +31,11 @@ struct ViewLimits {
   static constexpr size_t kWaits = 4'096;
 };
 
+/// Returns the key of an edge in ProcessView::edges().
+inline uint64_t edge_key(const proto::SightEdge& edge) {
+  return static_cast<uint64_t>(edge.from()) << 32 | edge.to();
+}
+
 /// Not thread-safe.
 class ProcessView {
  public:

@@ -85,9 +85,9 @@ asio::awaitable<void> Recording::tick() {
     stop(kept);
     co_return;
   }
-  if (!keeper_) co_return;  // nobody has answered yet
+  if (!files_) co_return;  // nobody has answered yet
   ++state_.rows;
-  state_.bytes = keeper_->bytes();
+  state_.bytes = files_->bytes();
   if (!std::exchange(state_.stopped, {}).empty()) log::info("metrics are recorded again");
 }
 
@@ -108,20 +108,20 @@ Status Recording::place_columns() {
   columns_at_ = runtime_.clock.now();
   daemons_changed_ = false;
   state_.metrics = header_.metrics.size();
-  return keeper_ ? keeper_->change(std::move(header)) : Status();
+  return files_ ? files_->change(std::move(header)) : Status();
 }
 
 Status Recording::keep(metric_trace::Row row) {
   if (wants_columns()) KINTSUGI_TRY(place_columns());
   if (header_.metrics.empty()) return {};
-  if (!keeper_) {
-    KINTSUGI_ASSIGN(keeper_, metric_trace::Keeper::open(options_.keep, header_));
+  if (!files_) {
+    KINTSUGI_ASSIGN(files_, metric_trace::TraceFiles::open(options_.keep, header_));
   }
   row.values.assign(header_.metrics.size(), metric_trace::kMissing);
   for (const auto& [name, daemon] : daemons_)
     daemon->fill(row);
   row.restarts = restarts();
-  KINTSUGI_TRY(keeper_->append(row));
+  KINTSUGI_TRY(files_->append(row));
   for (const metric_trace::Restart& restart : row.restarts)
     processes_[header_.sources[restart.source].name] = restart.process;
   return {};
@@ -141,7 +141,7 @@ std::vector<metric_trace::Restart> Recording::restarts() const {
 }
 
 void Recording::stop(const Status& why) {
-  keeper_.reset();
+  files_.reset();
   again_at_ = runtime_.clock.now() + kAgain;
   miss();
   if (state_.stopped.empty())

@@ -15,7 +15,7 @@
 namespace kintsugi::recording {
 
 struct RecordingOptions {
-  metric_trace::KeeperOptions keep;
+  metric_trace::TraceFilesOptions keep;
   Duration period = std::chrono::seconds(1);
   std::string host;
   runtime::TlsPolicy tls{};  ///< for pages of daemons that are served to other hosts
@@ -64,9 +64,9 @@ class Recording {
   std::map<std::string, std::unique_ptr<SampledDaemon>> daemons_;  ///< key: name of the daemon
   /// Key: name of a daemon; which process it was in the last row that was kept.
   std::map<std::string, uint64_t> processes_;
-  bool daemons_changed_ = false;                  ///< one has come since the columns were made
-  metric_trace::Header header_;                   ///< the columns as they are
-  std::unique_ptr<metric_trace::Keeper> keeper_;  ///< none: nothing was kept yet, or the disk failed
+  bool daemons_changed_ = false;                     ///< one has come since the columns were made
+  metric_trace::Header header_;                      ///< the columns as they are
+  std::unique_ptr<metric_trace::TraceFiles> files_;  ///< none: nothing was kept yet, or the disk failed
   TimePoint columns_at_{}, again_at_{};
   RecordingState state_;
 };

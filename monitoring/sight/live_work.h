@@ -69,11 +69,11 @@ class LiveWork {
   };
   /// `outcome` says how it ended; a wait that ended badly is remembered for a while.
   Closed close(LiveHandle record, int64_t now_ns, Code outcome = Code::kOk);
-  /// The same, now, of what open_wait() opened.
+  /// Closes a wait that open_wait() opened, now.
   void close_wait(LiveHandle wait, Code outcome);
-  /// Something moved: `progress` is a count in the site's unit.
+  /// Notes that something moved: `progress` is a count in the site's unit.
   void progress(LiveHandle record, uint64_t progress, int64_t now_ns);
-  /// The same, as an amount that is added.
+  /// Notes that something moved by `amount`, which is added.
   void advance(LiveHandle record, uint64_t amount, int64_t now_ns);
 
   bool knows_target(uint64_t id) { return is_owner() && targets_.knows(id); }

@@ -17,16 +17,12 @@ constexpr double kBudget = 0.05;
 constexpr double kLongestDelay = 7 * 86'400;
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-Status wrong(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 Result<double> delay_of(std::string_view text) {
   double seconds = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(seconds >= 0) ||
       seconds > kLongestDelay)
-    return wrong(fmt::format("delay: \"{}\" is no number of seconds", text));
+    return invalid(fmt::format("delay: \"{}\" is no number of seconds", text));
   return seconds;
 }
 
@@ -43,7 +39,7 @@ Status take(std::string_view part, WhatIfQuery& query) {
   } else if (key == "delay") {
     KINTSUGI_ASSIGN(query.delay_s, delay_of(value));
   } else {
-    return wrong(fmt::format("\"{}\" is no parameter", key));
+    return invalid(fmt::format("\"{}\" is no parameter", key));
   }
   return {};
 }
@@ -89,8 +85,8 @@ Result<WhatIfQuery> WhatIfQuery::parse(std::string_view text) {
     has_policy = has_policy || text.starts_with("policy=");
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (query.server.empty() == query.rack.empty()) return wrong("say what is lost: server, or rack");
-  if (!has_policy) return wrong("policy is missing");
+  if (query.server.empty() == query.rack.empty()) return invalid("say what is lost: server, or rack");
+  if (!has_policy) return invalid("policy is missing");
   return query;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/repair_shard.h"
+#include "common/proto/agreed_numbers.h"
 
 namespace kintsugi::repair_manager {
 namespace {
@@ -14,8 +15,9 @@ constexpr int kMaxServers = 64;
 }  // namespace
 
 Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& request) {
-  if (request.exclude_size() > kMaxExcluded)
-    return Status{Code::kInvalidArgument, fmt::format("more than {} servers excluded", kMaxExcluded)};
+  if (static_cast<size_t>(request.exclude_size()) > proto::kMaxExcludedFromPlan)
+    return Status{Code::kInvalidArgument,
+                  fmt::format("more than {} servers excluded", proto::kMaxExcludedFromPlan)};
   if (!proto::RepairShape_IsValid(request.shape()))
     return Status{Code::kInvalidArgument, fmt::format("no repair shape has number {}", int{request.shape()})};
   const PlanWishes wishes{.shape = request.shape(), .slice_bytes = request.slice_bytes()};

@@ -23,7 +23,6 @@ class ReadPlans {
  public:
   /// Reads that are known at once. When more begin, those whose leases end first are forgotten.
   static constexpr size_t kMaxOpen = 16384;
-  static constexpr int kMaxExcluded = 64;
   /// A read that takes longer than this and kLeaseFactor times the estimate is forgotten.
   static constexpr Duration kMinLease = 30s;
   static constexpr double kLeaseFactor = 20;

@@ -13,21 +13,17 @@ namespace {
 
 constexpr uint64_t kRoomForAll = uint64_t{1} << 60;
 
-Status wrong(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 }  // namespace
 
 Result<Cluster> described(const Description& description) {
   const uint32_t chunks = description.policy.chunks();
   if (description.servers > kMostServers || description.stripes > kMostStripes)
-    return wrong(fmt::format("at most {} servers and {} stripes", kMostServers, kMostStripes));
+    return invalid(fmt::format("at most {} servers and {} stripes", kMostServers, kMostStripes));
   if (description.servers < chunks)
-    return wrong(fmt::format("a stripe of {} needs {} servers, one for each chunk, and there are {}",
-                             description.policy.name(), chunks, description.servers));
+    return invalid(fmt::format("a stripe of {} needs {} servers, one for each chunk, and there are {}",
+                               description.policy.name(), chunks, description.servers));
   if (description.racks > description.servers)
-    return wrong(fmt::format("{} servers do not fill {} racks", description.servers, description.racks));
+    return invalid(fmt::format("{} servers do not fill {} racks", description.servers, description.racks));
   Cluster cluster{.policy = description.policy,
                   .chunk_bytes = description.chunk_bytes,
                   .usual_rate = description.link_rate};

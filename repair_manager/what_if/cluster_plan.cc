@@ -16,10 +16,6 @@ namespace {
 constexpr double kScheduleFactor = 1.2;
 constexpr uint32_t kMostServers = 100'000, kMostDisks = 1'000;
 
-Status wrong_shape(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 double choose(uint32_t from, uint32_t some) {
   double ways = 1;
   for (uint32_t i = 0; i < some; ++i)
@@ -30,23 +26,22 @@ double choose(uint32_t from, uint32_t some) {
 Status check(const ClusterShape& shape) {
   const uint32_t chunks = shape.policy.chunks();
   if (shape.servers > kMostServers || shape.disks > kMostDisks || shape.disks == 0)
-    return wrong_shape(fmt::format("at most {} servers, with 1 to {} disks each", kMostServers, kMostDisks));
+    return invalid(fmt::format("at most {} servers, with 1 to {} disks each", kMostServers, kMostDisks));
   if (shape.servers < chunks)
-    return wrong_shape(fmt::format("a stripe of {} needs {} servers, one for each chunk, and there are {}",
-                                   shape.policy.name(), chunks, shape.servers));
+    return invalid(fmt::format("a stripe of {} needs {} servers, one for each chunk, and there are {}",
+                               shape.policy.name(), chunks, shape.servers));
   if (shape.racks > shape.servers)
-    return wrong_shape(fmt::format("{} servers do not fill {} racks", shape.servers, shape.racks));
+    return invalid(fmt::format("{} servers do not fill {} racks", shape.servers, shape.racks));
   const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
   if (!positive(shape.disk_bytes) || !positive(shape.link_rate) || !positive(shape.disk_rate) ||
       !positive(shape.chunk_bytes))
-    return wrong_shape("sizes and rates must be more than 0");
-  if (!(shape.full > 0 && shape.full <= 1))
-    return wrong_shape("disks are more than 0 and at most 100 % full");
+    return invalid("sizes and rates must be more than 0");
+  if (!(shape.full > 0 && shape.full <= 1)) return invalid("disks are more than 0 and at most 100 % full");
   const auto not_negative = [](double value) { return std::isfinite(value) && value >= 0; };
   if (!not_negative(shape.disk_failures) || !not_negative(shape.server_failures) ||
       !not_negative(shape.detection_seconds) || !not_negative(shape.delay_seconds) ||
       !not_negative(shape.replacement_seconds))
-    return wrong_shape("failure rates and times must not be negative");
+    return invalid("failure rates and times must not be negative");
   return {};
 }
 

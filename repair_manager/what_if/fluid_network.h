@@ -28,7 +28,7 @@ class FluidNetwork {
     double together_seconds = 100e-6;
     /// When so many links are full, the flows that still have no rate get what the links' free parts allow at once.
     size_t most_full_links = std::numeric_limits<size_t>::max();
-    /// Measures what seconds_spent() tells; null: nothing is measured. It outlives the network.
+    /// For benchmarks: measures what seconds_spent() tells; null: nothing is measured. It outlives the network.
     const runtime::Clock* stopwatch = nullptr;
   };
 
@@ -61,7 +61,7 @@ class FluidNetwork {
   void start(std::span<const Share> shares, double bytes, double max_rate, std::function<void()> done);
 
   size_t flows() const { return order_.size(); }
-  double seconds_spent() const { return seconds_spent_; }  ///< real time spent on rates
+  double seconds_spent() const { return seconds_spent_; }  ///< real time spent on rates (Settings::stopwatch)
   uint64_t turns() const { return turns_; }                ///< times at which flows began or ended
   uint64_t share_visits() const { return share_visits_; }  ///< shares of the flows that were filled anew
 

@@ -20,10 +20,6 @@ constexpr double kMostTime = 16;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
 
-Status wrong_loss(std::string what) {
-  return {Code::kInvalidArgument, std::move(what)};
-}
-
 class Question {
  public:
   Question(const Cluster& cluster, const Loss& loss, const std::vector<bool>& lost)
@@ -32,21 +28,21 @@ class Question {
   /// The servers that are lost, by position. kInvalidArgument: no such server, the same twice, or none.
   static Result<std::vector<bool>> lost_servers(const Cluster& cluster, const Loss& loss) {
     if (cluster.servers.size() > kMostServers)
-      return wrong_loss(fmt::format("at most {} servers", kMostServers));
+      return invalid(fmt::format("at most {} servers", kMostServers));
     std::vector<bool> lost(cluster.servers.size());
     for (const uint32_t server : loss.servers) {
-      if (server >= lost.size()) return wrong_loss("no such server");
-      if (lost[server]) return wrong_loss(fmt::format("{} is named twice", cluster.servers[server].name));
+      if (server >= lost.size()) return invalid("no such server");
+      if (lost[server]) return invalid(fmt::format("{} is named twice", cluster.servers[server].name));
       lost[server] = true;
     }
-    if (loss.servers.empty()) return wrong_loss("no server is lost");
+    if (loss.servers.empty()) return invalid("no server is lost");
     return lost;
   }
 
   Status check() const {
     if (stripes_.can_be()) return {};
-    return wrong_loss(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
-                                  cluster_.policy.name(), cluster_.policy.chunks(), stripes_.holders()));
+    return invalid(fmt::format("a stripe of {} needs {} servers with chunks, and there are {}",
+                               cluster_.policy.name(), cluster_.policy.chunks(), stripes_.holders()));
   }
 
   SimulatedLoss coarse(const WhatIfKnobs& knobs) {

@@ -143,7 +143,7 @@ TEST(VerifyChunks, KeepsToTheRateAndTellsHowFarItIs) {
   // The least rate there is, too.
   began = rig.simulation.now();
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(kMiB, 2)));
-  const auto slow = verify(rig, {chunk_id(2)}, ChunkVerifier::kLeastBytesPerSecond);
+  const auto slow = verify(rig, {chunk_id(2)}, VerifyChunksHandler::kLeastBytesPerSecond);
   ASSERT_TRUE(slow) << slow.error();
   EXPECT_GT(rig.simulation.now() - began, 15s);
   for (TimePoint frame : slow->frames) {
@@ -187,9 +187,9 @@ TEST(VerifyChunks, RefusesWhatItMayNotOrWillNotDo) {
   EXPECT_EQ(code_of(request), Code::kPermissionDenied) << "of another chunk";
   request.mutable_chunks(1)->set_capability(rig.capability(chunk_id(2), rpc::kOpWrite));
   EXPECT_EQ(code_of(request), Code::kPermissionDenied) << "not to read";
-  EXPECT_EQ(code_of(request_for(rig, std::vector<ChunkId>(ChunkVerifier::kMaxChunks + 1, chunk_id(1)))),
+  EXPECT_EQ(code_of(request_for(rig, std::vector<ChunkId>(VerifyChunksHandler::kMaxChunks + 1, chunk_id(1)))),
             Code::kInvalidArgument);
-  EXPECT_EQ(code_of(request_for(rig, {chunk_id(1)}, ChunkVerifier::kLeastBytesPerSecond - 1)),
+  EXPECT_EQ(code_of(request_for(rig, {chunk_id(1)}, VerifyChunksHandler::kLeastBytesPerSecond - 1)),
             Code::kInvalidArgument);
   EXPECT_EQ(code_of(request_for(rig, {})), Code::kOk);
 }

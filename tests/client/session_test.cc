@@ -12,13 +12,13 @@ namespace {
 /// Counts how often it is asked or told something.
 class CountingUser final : public LeaseUser {
  public:
-  void recalled(const std::vector<uint64_t>&) override { ++calls; }
-  void lost(const std::vector<uint64_t>&) override { ++calls; }
+  void on_recalled(const std::vector<uint64_t>&) override { ++calls; }
+  void on_lost(const std::vector<uint64_t>&) override { ++calls; }
   void end_leases(const std::vector<uint64_t>&) override { ++calls; }
   void want_lease(uint64_t) override { ++calls; }
-  void refused(uint64_t, const Status&) override { ++calls; }
-  void attributes_refused(uint64_t, const Status&) override { ++calls; }
-  void written(const proto::Attributes&, bool) override { ++calls; }
+  void on_refused(uint64_t, const Status&) override { ++calls; }
+  void on_attributes_refused(uint64_t, const Status&) override { ++calls; }
+  void on_written(const proto::Attributes&, bool) override { ++calls; }
 
   size_t calls = 0;
 };

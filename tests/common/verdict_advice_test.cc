@@ -114,7 +114,7 @@ TEST(VerdictAdvice, EveryKindNamesTheServerAndEndsWithSomethingToDo) {
     const std::string advice = advise(of_kind(static_cast<Verdict::Kind>(kind)));
     EXPECT_THAT(advice, HasSubstr("chunkserver-4")) << kind;
     const char* effect = kind == Verdict::FULL       ? "; writes fail"
-                         : kind == Verdict::RUNS_OUT ? "; nothing fails yet, "
+                         : kind == Verdict::RUNS_OUT ? "; nothing fails yet; "
                                                      : "; no operation waits for it now. ";
     EXPECT_THAT(advice, HasSubstr(effect)) << kind;
     EXPECT_THAT(advice, EndsWith(".")) << kind;

@@ -62,10 +62,11 @@ Verdict of_kind(Verdict::Kind kind, const std::string& server) {
 }
 
 TEST(VerdictText, AHangSaysWhoWhereSinceWhenAndWhoWaits) {
-  EXPECT_EQ(describe(stuck()),
-            "server 4: chunkserver.partial_sum > disk.read, still for 41 s, 10 tasks on 4 servers wait for "
-            "it, repair 77; "
-            "chunk_reader.cc:88; certain");
+  EXPECT_EQ(
+      describe(stuck()),
+      "server 4: chunkserver.partial_sum > disk.read, no progress for 41 s, 10 tasks on 4 servers wait for "
+      "it, repair 77; "
+      "chunk_reader.cc:88; certain");
   EXPECT_EQ(describe(stuck().chain(0)),
             "server 9: chunkserver.partial_sum > child_sum, 42 s, receive (server 4) [child_sum.cc:97]");
 }
@@ -81,6 +82,13 @@ TEST(VerdictText, EachKindHasWordsOfItsOwn) {
             "server 4: runs on without end in encode; likely");
   EXPECT_EQ(line(Verdict::NOT_SERVED), "server 4: does not serve a request; likely");
   EXPECT_EQ(line(Verdict::DEVICE, [](Verdict& v) { v.set_device("sdb"); }), "server 4: disk (sdb); likely");
+  EXPECT_EQ(line(Verdict::DEVICE,
+                 [](Verdict& v) {
+                   v.set_device("sdb");
+                   v.set_factor(4.2);
+                   v.set_since_ns(30 * kSecond);
+                 }),
+            "server 4: disk (sdb) is 4.2 times slower, for 30 s; likely");
   EXPECT_EQ(line(Verdict::LINK, [](Verdict& v) { v.set_peer("server 5"); }),
             "server 4 and server 5: do not hear each other; likely");
   EXPECT_EQ(line(Verdict::SLOW,
@@ -91,7 +99,7 @@ TEST(VerdictText, EachKindHasWordsOfItsOwn) {
                  }),
             "server 4: answers to others is 3.2 times slower, for 30 s; likely");
   EXPECT_EQ(line(Verdict::RESOURCE, [](Verdict& v) { v.set_factor(2); }),
-            "server 4: has too little processor or memory for itself, and computes 2.0 times slower; likely");
+            "server 4: gets too little CPU or memory, and computes 2.0 times slower; likely");
 }
 
 TEST(VerdictText, AForecastSaysWhatEndsAndWhen) {
@@ -101,11 +109,11 @@ TEST(VerdictText, AForecastSaysWhatEndsAndWhen) {
   verdict.mutable_forecast()->set_limit(1024);
   verdict.mutable_forecast()->set_rate_per_s(0.18);
   verdict.mutable_forecast()->set_seconds_left(850);
-  EXPECT_EQ(describe(verdict), "chunkserver-3: runs out of num_fds in 14 min; likely");
+  verdict.set_since_ns(30 * kSecond);
+  EXPECT_EQ(describe(verdict), "chunkserver-3: runs out of num_fds in 14 min, for 30 s; likely");
   EXPECT_EQ(advise(verdict),
-            "chunkserver-3 will use up its num_fds (871 of 1024 now); nothing fails yet, in 14 min it does. "
-            "Raise that "
-            "limit, or restart chunkserver-3 at a quiet time, before.");
+            "chunkserver-3 will use up its num_fds (871 of 1024 now); nothing fails yet; it will in 14 min. "
+            "Before then, raise that limit or restart chunkserver-3 at a quiet time.");
   const Json json = Json::parse(to_json(verdict));
   EXPECT_EQ(json["kind"], "runs out");
   EXPECT_EQ(json["forecast"]["limit"], 1024);
@@ -119,25 +127,24 @@ TEST(VerdictText, WhoTakesMoreOfSomethingIsNotWhoLacksIt) {
   EXPECT_EQ(describe(verdict), "server 4: takes 3.5 times as much memory as it did; likely");
   verdict.set_region("serve.Stat");
   verdict.clear_factor();
-  EXPECT_EQ(describe(verdict), "server 4: has no processor in serve.Stat; likely");
+  EXPECT_EQ(describe(verdict), "server 4: gets no CPU time in serve.Stat; likely");
 }
 
 TEST(VerdictText, AMachineIsNamedWithThoseThatItMakesSlow) {
   Verdict verdict = of_kind(Verdict::HOST, "machine rack1-a");
   verdict.set_since_ns(30 * kSecond);
-  EXPECT_EQ(describe(verdict), "machine rack1-a: is short of processor, for 30 s; likely");
+  EXPECT_EQ(describe(verdict), "machine rack1-a: is short of CPU time, for 30 s; likely");
   for (const char* server : {"metaserver", "server 1", "server 2", "server 3", "server 4"})
     verdict.add_servers_waiting(server);
   EXPECT_EQ(describe(verdict),
-            "machine rack1-a: is short of processor, by which metaserver, server 1, server 2 and 2 more are "
+            "machine rack1-a: is short of CPU time, by which metaserver, server 1, server 2 and 2 more are "
             "slow, for 30 s; likely");
 }
 
 TEST(VerdictText, DisksOfManyServersAreOfTheirMachine) {
   Verdict verdict = of_kind(Verdict::DEVICE, "machine rack1-a");
   verdict.set_since_ns(4 * kSecond);
-  EXPECT_EQ(describe(verdict),
-            "machine rack1-a: the disks of its servers do not answer, still for 4.0 s; likely");
+  EXPECT_EQ(describe(verdict), "machine rack1-a: the disks of its servers do not answer, for 4.0 s; likely");
 }
 
 TEST(VerdictText, WhatIsMaskedOrAloneIsSaidAndOneTaskIsNotTwo) {

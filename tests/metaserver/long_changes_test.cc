@@ -288,14 +288,14 @@ TEST_F(LongChanges, AStepThatComesAfterItsRepetitionIsLeftOut) {
   KINTSUGI_ASSERT_OK(send(request));
   EXPECT_TRUE(is_over(*store, request.change()));
   proto::Change later = request.change();
-  later.set_number(1 + kMaxChangesUnderWay);
+  later.set_number(1 + proto::kMaxChangesUnderWay);
   EXPECT_FALSE(is_over(*store, later));
   Transaction transaction(*store);
   note_change(transaction, later, InodeId{1});
   KINTSUGI_ASSERT_OK(simulation.run(store->commit(transaction.take())));
   EXPECT_TRUE(is_over(*store, request.change())) << "its place is another's: it ended long ago";
   later.set_number(2);
-  later.set_generation(1 + kGenerations);
+  later.set_generation(1 + proto::kGenerations);
   EXPECT_FALSE(is_over(*store, later)) << "what is remembered is of a process before";
 }
 

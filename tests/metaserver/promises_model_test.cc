@@ -35,16 +35,16 @@ struct BelieverModel {
 
   TimePoint now() { return simulation.now(); }
   void look(uint64_t session, size_t inode) {
-    promises->made(session, InodeId{inode + 1});
+    promises->note_promise(session, InodeId{inode + 1});
     beliefs[session - 1][inode] = {versions[inode], now() + kBelieved};
   }
   asio::awaitable<void> change(uint64_t by, size_t inode) {
     ++under_way;
     const uint64_t version = ++versions[inode];
-    auto hearers = promises->changed(InodeId{inode + 1}, by);
+    auto hearers = promises->note_change(InodeId{inode + 1}, by);
     beliefs[by - 1][inode] = {version, now() + kBelieved};
-    promises->made(by, InodeId{inode + 1});
-    co_await promises->heard(std::move(hearers));
+    promises->note_promise(by, InodeId{inode + 1});
+    co_await promises->await_heard(std::move(hearers));
     --under_way;
     for (uint64_t session = 1; session <= kSessions; ++session) {
       const Belief& belief = beliefs[session - 1][inode];

@@ -44,7 +44,7 @@ DigestRequest request(std::vector<std::string> metrics, int64_t step_s = 10) {
 
 TEST_F(History, KeepsWhatAProcessHadBeforeAMetricCameToIt) {
   Trace trace = gauges({"a"}, 1, [](size_t) { return std::vector<double>{1}; });
-  auto keeper = Keeper::open({.directory = path_}, trace.header);
+  auto keeper = TraceFiles::open({.directory = path_}, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   ASSERT_TRUE((*keeper)->append(trace.rows[0]).ok());
   Header wider = trace.header;
@@ -67,7 +67,7 @@ TEST_F(History, KeepsWhatAProcessHadBeforeAMetricCameToIt) {
 TEST_F(History, IsReadFileByFileFromTheOneInWhichTheTimeLies) {
   const Trace trace =
       gauges({"a"}, 240, [](size_t i) { return std::vector<double>{1.0 * static_cast<double>(i)}; });
-  auto keeper = Keeper::open({.directory = path_, .most_time = std::chrono::seconds(240)}, trace.header);
+  auto keeper = TraceFiles::open({.directory = path_, .most_time = std::chrono::seconds(240)}, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   for (const Row& row : trace.rows)
     ASSERT_TRUE((*keeper)->append(row).ok());
@@ -94,7 +94,7 @@ TEST_F(History, IsReadFileByFileFromTheOneInWhichTheTimeLies) {
 
 TEST_F(History, IsReadNoFurtherOnceNobodyWaitsForIt) {
   const Trace trace = gauges({"a"}, 240, [](size_t) { return std::vector<double>{1}; });
-  auto keeper = Keeper::open({.directory = path_, .most_time = std::chrono::seconds(240)}, trace.header);
+  auto keeper = TraceFiles::open({.directory = path_, .most_time = std::chrono::seconds(240)}, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   for (const Row& row : trace.rows)
     ASSERT_TRUE((*keeper)->append(row).ok());

@@ -176,7 +176,7 @@ TEST(TraceKeeper, GivesUpTheOldestBeyondItsBytes) {
   const Folder folder;
   const Trace trace = small_trace();
   const uint64_t limit = 24 * 500;
-  auto keeper = Keeper::open({.directory = folder / "t", .most_bytes = limit}, trace.header);
+  auto keeper = TraceFiles::open({.directory = folder / "t", .most_bytes = limit}, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   Row row = trace.rows[0];
   for (int i = 0; i < 1000; ++i) {
@@ -195,10 +195,10 @@ TEST(TraceKeeper, GivesUpTheOldestBeyondItsBytes) {
 TEST(TraceKeeper, GivesUpTheOldestBeyondItsTimeAndGoesOnAfterARestart) {
   const Folder folder;
   const Trace trace = small_trace();
-  const KeeperOptions options{.directory = folder / "t", .most_time = std::chrono::seconds(24)};
+  const TraceFilesOptions options{.directory = folder / "t", .most_time = std::chrono::seconds(24)};
   Row row = trace.rows[0];
   for (int life = 0; life < 3; ++life) {
-    auto keeper = Keeper::open(options, trace.header);
+    auto keeper = TraceFiles::open(options, trace.header);
     ASSERT_TRUE(keeper) << keeper.error();
     for (int i = 0; i < 200; ++i) {
       row.t_ns = (life * 200 + i) * 100'000'000LL;
@@ -216,7 +216,7 @@ TEST(TraceKeeper, AFileThatBeginsAfterARestartNamesTheProcessThatIsThere) {
   const Folder folder;
   const Trace trace = small_trace();
   auto keeper =
-      Keeper::open({.directory = folder / "t", .most_time = std::chrono::seconds(24)}, trace.header);
+      TraceFiles::open({.directory = folder / "t", .most_time = std::chrono::seconds(24)}, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   Row row = trace.rows[0];
   row.restarts = {{.source = 1, .build_id = "new", .process = 8}};
@@ -233,8 +233,8 @@ TEST(TraceKeeper, AFileThatBeginsAfterARestartNamesTheProcessThatIsThere) {
 TEST(TraceKeeper, AClockThatJumpsAheadDoesNotTakeTheRecordingWithIt) {
   const Folder folder;
   const Trace trace = small_trace();
-  KeeperOptions options{.directory = folder / "kept", .most_time = std::chrono::hours(24)};
-  auto keeper = Keeper::open(options, trace.header);
+  TraceFilesOptions options{.directory = folder / "kept", .most_time = std::chrono::hours(24)};
+  auto keeper = TraceFiles::open(options, trace.header);
   ASSERT_TRUE(keeper) << keeper.error();
   constexpr int64_t kHour = int64_t{3600} * 1'000'000'000;
   Row row = trace.rows[0];
@@ -253,13 +253,13 @@ TEST(TraceKeeper, ARowCutByACrashIsTheEndOfItsFileAndNotMore) {
   const Folder folder;
   const Trace trace = small_trace();
   {
-    auto keeper = Keeper::open({.directory = folder / "t"}, trace.header);
+    auto keeper = TraceFiles::open({.directory = folder / "t"}, trace.header);
     ASSERT_TRUE((*keeper)->append(trace.rows[0]).ok());
     ASSERT_TRUE((*keeper)->append(trace.rows[1]).ok());
   }
   const std::string first = folder / "t/0000000000000001.trace";
   fs::resize_file(first, fs::file_size(first) - 3);
-  auto keeper = Keeper::open({.directory = folder / "t"}, trace.header);
+  auto keeper = TraceFiles::open({.directory = folder / "t"}, trace.header);
   ASSERT_TRUE(keeper);
   ASSERT_TRUE((*keeper)->append(trace.rows[1]).ok());
   const auto back = read_trace(folder / "t");
@@ -271,7 +271,7 @@ TEST(TraceKeeper, ARowCutByACrashIsTheEndOfItsFileAndNotMore) {
 TEST(TraceKeeper, ADiskThatCannotBeWrittenIsAnErrorOfTheRowOnly) {
   const Folder folder;
   const Trace trace = small_trace();
-  auto keeper = Keeper::open({.directory = folder / "t"}, trace.header);
+  auto keeper = TraceFiles::open({.directory = folder / "t"}, trace.header);
   ASSERT_TRUE(keeper);
   fs::remove_all(folder / "t");
   EXPECT_FALSE((*keeper)->append(trace.rows[0]).ok());

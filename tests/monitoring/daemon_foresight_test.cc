@@ -43,7 +43,7 @@ Trace recorded(double seconds) {
 std::string directory_of(const Trace& trace) {
   std::string name = (std::filesystem::temp_directory_path() / "foresight.XXXXXX").string();
   EXPECT_NE(::mkdtemp(name.data()), nullptr);
-  auto keeper = metric_trace::Keeper::open({.directory = name}, trace.header);
+  auto keeper = metric_trace::TraceFiles::open({.directory = name}, trace.header);
   EXPECT_TRUE(keeper) << keeper.error();
   for (const metric_trace::Row& row : trace.rows)
     EXPECT_TRUE((*keeper)->append(row).ok());

@@ -42,7 +42,7 @@ class Unlike : public ::testing::Test {
   ~Unlike() override { std::filesystem::remove_all(directory_); }
 
   Json asked(const Trace& trace, MetricsQuery query) const {
-    auto keeper = metric_trace::Keeper::open({.directory = directory_}, trace.header);
+    auto keeper = metric_trace::TraceFiles::open({.directory = directory_}, trace.header);
     EXPECT_TRUE(keeper) << keeper.error();
     for (const metric_trace::Row& row : trace.rows)
       EXPECT_TRUE((*keeper)->append(row).ok());

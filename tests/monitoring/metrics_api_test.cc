@@ -65,7 +65,7 @@ class MetricsDocument : public testing::Test {
                       {"fds", metric_trace::Kind::kGauge, 0, 256},
                       {"rss", metric_trace::Kind::kGauge, 1}};
     header.regions = {{"disk.read", 0}};
-    auto keeper = metric_trace::Keeper::open({.directory = source.directory}, header);
+    auto keeper = metric_trace::TraceFiles::open({.directory = source.directory}, header);
     ASSERT_TRUE(keeper) << keeper.error();
     for (int i = 0; i < 20; ++i) {
       metric_trace::Row row{
@@ -99,7 +99,7 @@ TEST_F(MetricsDocument, ListsAServerThatIsGone) {
   later.sources = {{"metaserver", "b1"}};
   later.metrics = {{"rss", metric_trace::Kind::kGauge, 0}};
   later.period = seconds(1);
-  auto keeper = metric_trace::Keeper::open({.directory = source.directory}, later);
+  auto keeper = metric_trace::TraceFiles::open({.directory = source.directory}, later);
   ASSERT_TRUE(keeper) << keeper.error();
   ASSERT_TRUE((*keeper)->append({.t_ns = int64_t{100} * 1'000'000'000, .values = {1}}).ok());
   const Json list = ask("");

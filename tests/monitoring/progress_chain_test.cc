@@ -70,7 +70,7 @@ TEST(WaitGraph, NamesTheDiskOfTheMiddleOfAChain) {
   EXPECT_EQ(verdict.chain(0).waits_for(), "server 1");
   EXPECT_EQ(verdict.chain(verdict.chain_size() - 1).region(), "device sdb");
   EXPECT_THAT(proto::describe(verdict),
-              HasSubstr("server 4: chunkserver.partial_sum_own (sdb), still for 40 s, "
+              HasSubstr("server 4: chunkserver.partial_sum_own (sdb), no progress for 40 s, "
                         "10 tasks on 4 servers wait for it"));
 }
 

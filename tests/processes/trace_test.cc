@@ -152,7 +152,7 @@ for event in json.load(open(sys.argv[1]))["traceEvents"]:
         begun[lane].pop()
         continue
     begun[lane].append(event["name"])
-    if event["name"] == "chunkserver::ChunkReceiver::receive.destroy":
+    if event["name"] == "chunkserver::WriteChunkHandler::receive.destroy":
         writes[event["args"]["flow"]] += 1
 assert not any(begun.values()), "a function does not end"
 assert writes and set(writes.values()) == {1}, writes

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/proto/agreed_numbers.h"
 #include "tests/expect_ok.h"
 #include "tests/repair_manager/fake_cluster.h"
 
@@ -439,7 +440,7 @@ TEST(RepairWork, ReadsThatCannotBeAreRefused) {
   request.set_shape(static_cast<proto::RepairShape>(99));
   EXPECT_EQ(code(request), Code::kInvalidArgument);
   request = read_of({stripe, 0});
-  for (int i = 0; i <= ReadPlans::kMaxExcluded; ++i)
+  for (size_t i = 0; i <= proto::kMaxExcludedFromPlan; ++i)
     request.add_exclude(100);
   EXPECT_EQ(code(request), Code::kInvalidArgument);
   EXPECT_EQ(code(read_of({StripeId{99}, 0})), Code::kNotFound);

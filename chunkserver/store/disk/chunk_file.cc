@@ -64,8 +64,8 @@ asio::awaitable<Status> ChunkFileWriter::write_memory(std::span<const std::byte>
 }
 
 asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<const uint32_t> block_crcs,
-                                                bool replaces, const Interest& interest) {
-  return known(finish(std::move(header), block_crcs, replaces, interest));
+                                                bool replaces, const Abandoned& abandoned) {
+  return known(finish(std::move(header), block_crcs, replaces, abandoned));
 }
 
 asio::awaitable<Status> ChunkFileWriter::begin_write(runtime::Buffer buffer, size_t bytes) {
@@ -105,7 +105,7 @@ asio::awaitable<void> ChunkFileWriter::drain() {
 }
 
 asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<const uint32_t> block_crcs,
-                                                bool replaces, const Interest& interest) {
+                                                bool replaces, const Abandoned& abandoned) {
   co_await drain();
   const ChunkInfo info = header.info;
   const uint64_t length = info.length;
@@ -125,7 +125,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   // Data, table and header are on the disk before the name is: whoever finds the chunk under its name finds all of it.
   KINTSUGI_CO_TRY(disk_.note(co_await file_->sync()));
   KINTSUGI_CO_TRY(co_await disk_.ensure_chunk_directory(id_));
-  if (interest.is_lost) co_return not_wanted();
+  if (abandoned.value) co_return not_wanted();
   std::string path = disk_.chunk_path(info);
   std::string directory = disk_.chunk_directory(id_);
   Status renamed = disk_.note(co_await disk_.disk().rename(temporary_path_, path));
@@ -134,7 +134,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   disk_.note_left_tmp();
   // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
-  if (synced.ok() && interest.is_lost) synced = not_wanted();
+  if (synced.ok() && abandoned.value) synced = not_wanted();
   if (!synced.ok()) {
     // Nobody was told of the chunk, so that discard() must remove it under its name; but where it has taken the place
     // of an equal one, which somebody was told of, it stays.

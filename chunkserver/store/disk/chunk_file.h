@@ -6,9 +6,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/store/disk/abandoned.h"
 #include "chunkserver/store/disk/chunk_format.h"
 #include "chunkserver/store/disk/data_disk.h"
-#include "chunkserver/store/disk/interest.h"
 #include "chunkserver/store/disk/open_chunk.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
@@ -37,7 +37,7 @@ class ChunkFileWriter {
   /// The chunk is durable and visible on return. With `replaces` an equal chunk is there already: that one or this one
   /// stays, whatever happens. kCancelled: nobody waits for it any more. After an error discard() leaves nothing.
   asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces,
-                                 const Interest& interest);
+                                 const Abandoned& abandoned);
   /// Waits for calls and writes under way and removes the file; nothing after a commit.
   asio::awaitable<void> discard();
 
@@ -49,7 +49,7 @@ class ChunkFileWriter {
   asio::awaitable<Status> begin_write(runtime::Buffer buffer, size_t bytes);
   asio::awaitable<Status> write_now(std::span<const std::byte> padded, size_t bytes);
   asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces,
-                                 const Interest& interest);
+                                 const Abandoned& abandoned);
   /// Carries out a call of which discard() knows.
   asio::awaitable<Status> known(asio::awaitable<Status> call);
 

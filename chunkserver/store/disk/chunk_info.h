@@ -3,9 +3,12 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "common/base/crc32c.h"
 #include "common/base/ids.h"
 #include "common/base/math.h"
+#include "common/base/status.h"
 #include "common/runtime/disk.h"
 
 namespace kintsugi::chunkserver {
@@ -20,6 +23,11 @@ struct ChunkInfo {
   uint32_t crc = 0;     ///< CRC32C of the whole chunk
   bool operator==(const ChunkInfo&) const = default;
 };
+
+/// Returns the error of a call that asks for a chunk which is not stored here.
+inline Status not_here(ChunkId id) {
+  return {Code::kNotFound, fmt::format("chunk {} is not here", id)};
+}
 
 /// The least whole number of disk blocks that holds `bytes`, in bytes.
 constexpr uint64_t aligned(uint64_t bytes) {

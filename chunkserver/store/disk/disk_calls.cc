@@ -23,7 +23,7 @@ asio::awaitable<void> DiskCalls::watch(runtime::TaskGroup& tasks) {
       if (call->caller && !call->disk->answers()) hung.push_back(call);
     for (const std::shared_ptr<Call>& call : hung) {
       call->given_up = call->disk->check_answers();
-      if (call->interest) call->interest->is_lost = true;
+      if (call->abandoned) call->abandoned->value = true;
       tell(*call);
     }
   }

@@ -9,8 +9,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 
+#include "chunkserver/store/disk/abandoned.h"
 #include "chunkserver/store/disk/data_disk.h"
-#include "chunkserver/store/disk/interest.h"
 #include "common/rpc/peers.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
@@ -28,14 +28,14 @@ class DiskCalls {
   explicit DiskCalls(const runtime::Runtime& runtime) : runtime_(runtime), ended_(runtime) {}
 
   /// Returns what the call returns (a Status or Result), or, within a second after the disk is judged hung, the error
-  /// of DataDisk::check_answers(). The call then continues alone, and `interest`, if there is one, says so. REQUIRES:
+  /// of DataDisk::check_answers(). The call then continues alone, and `abandoned`, if there is one, says so. REQUIRES:
   /// watch() runs, and the call owns or shares everything that it uses, but the store.
   template <class Outcome>
   asio::awaitable<Outcome> wait_for(const DataDisk& disk, asio::awaitable<Outcome> call,
-                                    std::shared_ptr<Interest> interest = nullptr) {
+                                    std::shared_ptr<Abandoned> abandoned = nullptr) {
     auto waited = std::make_shared<Waited<Outcome>>();
     waited->disk = &disk;
-    waited->interest = std::move(interest);
+    waited->abandoned = std::move(abandoned);
     co_await runtime::suspend<bool>([&](runtime::Resumption<bool> caller) {
       waited->caller = std::move(caller);
       waited->place = waiting_.insert(waiting_.end(), waited);
@@ -53,7 +53,7 @@ class DiskCalls {
  private:
   struct Call {
     const DataDisk* disk = nullptr;
-    std::shared_ptr<Interest> interest;
+    std::shared_ptr<Abandoned> abandoned;
     Status given_up;                   ///< why the caller was told before the call ended
     runtime::Resumption<bool> caller;  ///< none: it was told already
     bool is_starting = false;          ///< the caller is about to be suspended

@@ -11,10 +11,6 @@ namespace {
 constexpr sight::Site kAppend{"chunkserver.segment_append", {"bytes"}};
 constexpr sight::Site kRemove{"chunkserver.segment_remove"};
 
-Status not_here(ChunkId id) {
-  return {Code::kNotFound, fmt::format("chunk {} is not here", id)};
-}
-
 }  // namespace
 
 SegmentLog::SegmentLog(const runtime::Runtime& runtime, DataDisk& disk, SegmentLimits limits)

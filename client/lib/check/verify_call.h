@@ -21,7 +21,7 @@ class VerdictSink {
 
 struct VerifyEnd {
   size_t verified = 0;  ///< how many chunks, from the first on, were verified
-  /// Errors of ChunkVerifier::serve; kUnavailable or kDeadlineExceeded: the server does not answer; kCorrupt: its
+  /// Errors of VerifyChunksHandler::serve; kUnavailable or kDeadlineExceeded: the server does not answer; kCorrupt: its
   /// verdicts do not match the chunks.
   Status call;
   Status refused;  ///< error of the sink

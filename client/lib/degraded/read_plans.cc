@@ -61,7 +61,7 @@ std::vector<ServerId> ReadPlans::servers_to_exclude() const {
   for (const ServerId server : resources_.health.avoided()) {
     if (has(range_.holders, server) && !has(servers, server)) servers.push_back(server);
   }
-  if (servers.size() > kMaxExcluded) servers.resize(kMaxExcluded);
+  if (servers.size() > proto::kMaxExcludedFromPlan) servers.resize(proto::kMaxExcludedFromPlan);
   return servers;
 }
 

@@ -6,15 +6,13 @@
 #include "client/lib/degraded/lost_range.h"
 #include "client/lib/resources.h"
 #include "common/base/status.h"
+#include "common/proto/agreed_numbers.h"
 #include "common/proto/meta.pb.h"
 #include "common/proto/repair.pb.h"
 #include "common/runtime/context.h"
 #include "partial_sum/sum_range.h"
 
 namespace kintsugi::client {
-
-/// Servers that a request for a plan may exclude; the metaserver takes no more.
-inline constexpr size_t kMaxExcluded = 64;
 
 class ReadPlans {
  public:

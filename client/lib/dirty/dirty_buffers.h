@@ -85,7 +85,7 @@ class DirtyBuffers {
   void give_back(uint32_t index);
 
   std::span<std::byte> region_;
-  size_t headers_ = 0;       ///< size of the headers, of which each buffer has two
+  size_t headers_ = 0;       ///< number of headers, two for each buffer
   size_t data_begin_ = 0;    ///< offset of the data in the region
   uint64_t generation_ = 0;  ///< generation of the last piece that was stored
   bool handed_over_ = false;

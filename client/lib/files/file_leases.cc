@@ -22,7 +22,7 @@ std::shared_ptr<OpenFileState> FileLeases::file(uint64_t inode) const {
 
 // ---- leases that end
 
-void FileLeases::recalled(const std::vector<uint64_t>& inodes) {
+void FileLeases::on_recalled(const std::vector<uint64_t>& inodes) {
   std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered
   for (const uint64_t inode : inodes)
     if (!shared_.session.leases().is_ending(inode)) news.push_back(inode);
@@ -69,7 +69,7 @@ asio::awaitable<void> FileLeases::give_back(std::map<uint64_t, uint64_t> inodes)
   if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
 }
 
-void FileLeases::lost(const std::vector<uint64_t>& inodes) {
+void FileLeases::on_lost(const std::vector<uint64_t>& inodes) {
   shared_.ids.lost();
   for (const uint64_t inode : inodes) {
     shared_.names.forget(inode);
@@ -123,7 +123,7 @@ asio::awaitable<void> FileLeases::ask_for(uint64_t inode) {
 
 // ---- what became of inodes that were made here
 
-void FileLeases::refused(uint64_t inode, const Status& why) {
+void FileLeases::on_refused(uint64_t inode, const Status& why) {
   shared_.session.leases().give_back(inode);
   const auto state = file(inode);
   if (!state) return;
@@ -131,12 +131,12 @@ void FileLeases::refused(uint64_t inode, const Status& why) {
   if (state->is_clean() && !state->is_open()) shared_.files.erase(inode);
 }
 
-void FileLeases::attributes_refused(uint64_t inode, const Status& why) {
+void FileLeases::on_attributes_refused(uint64_t inode, const Status& why) {
   log::warning("attributes of inode {} are not changed: {}", inode, why.to_string());
   if (const auto state = file(inode)) state->attributes_refused(why);
 }
 
-void FileLeases::written(const proto::Attributes& attributes, bool lease) {
+void FileLeases::on_written(const proto::Attributes& attributes, bool lease) {
   const uint64_t inode = attributes.inode();
   const auto state = file(inode);
   if (state) state->attributes_written(attributes);

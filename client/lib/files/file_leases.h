@@ -26,13 +26,13 @@ class FileLeases : public LeaseUser {
  public:
   explicit FileLeases(FilesShared& shared) : shared_(shared) {}
 
-  void recalled(const std::vector<uint64_t>& inodes) override;
-  void lost(const std::vector<uint64_t>& inodes) override;
+  void on_recalled(const std::vector<uint64_t>& inodes) override;
+  void on_lost(const std::vector<uint64_t>& inodes) override;
   void end_leases(const std::vector<uint64_t>& inodes) override;
   void want_lease(uint64_t inode) override;
-  void refused(uint64_t inode, const Status& why) override;
-  void attributes_refused(uint64_t inode, const Status& why) override;
-  void written(const proto::Attributes& attributes, bool lease) override;
+  void on_refused(uint64_t inode, const Status& why) override;
+  void on_attributes_refused(uint64_t inode, const Status& why) override;
+  void on_written(const proto::Attributes& attributes, bool lease) override;
 
   /// A write of the file was refused, for its lease is lost: that is known before the session is told.
   void lost_by_answer(uint64_t inode);

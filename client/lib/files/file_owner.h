@@ -10,9 +10,9 @@ namespace kintsugi::client {
 class FileOwner {
  public:
   virtual ~FileOwner() = default;
-  /// Keeps the file, and so its parts, alive: for work in the background.
-  virtual std::shared_ptr<void> keep() = 0;
-  /// The metaserver told these attributes in an answer.
+  /// Keeps the file, and so its parts, alive: for what goes on in the background.
+  virtual std::shared_ptr<void> pin() = 0;
+  /// Takes attributes that the metaserver told in an answer.
   virtual void adopt(const proto::Attributes& attributes) = 0;
 };
 

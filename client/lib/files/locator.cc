@@ -75,7 +75,7 @@ void Locator::locate_after(uint64_t begin, uint64_t size) {
   const uint64_t known = locations_.known_from(begin, shared_.resources.now());
   if (locating_ahead_ || known >= std::min(size, begin + kLocatedAhead)) return;
   locating_ahead_ = true;
-  shared_.tasks.spawn(locate_ahead(owner_.keep(), known));
+  shared_.tasks.spawn(locate_ahead(owner_.pin(), known));
 }
 
 asio::awaitable<void> Locator::locate_ahead(std::shared_ptr<void> owner, uint64_t offset) {

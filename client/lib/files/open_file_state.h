@@ -49,11 +49,13 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   void adopt(const proto::Attributes& attributes) override;
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
-  /// Tells where the bytes of a small file lie that has just been opened. May be empty.
-  void lies(const proto::OpenReadResponse& where) { reader_.locator().learn(where, attributes_.size()); }
+  /// Learns where the bytes of a small file lie that has just been opened. May be empty.
+  void learn_locations(const proto::OpenReadResponse& where) {
+    reader_.locator().learn(where, attributes_.size());
+  }
   void discard(Status why) { write_back_.discard(std::move(why)); }
   void lease_lost() { write_back_.lease_lost(); }
-  /// Bytes, or an operation on the whole file, may be under way to the metaserver.
+  /// Returns true if bytes, or an operation on the whole file, may be under way to the metaserver.
   bool is_sending() const { return is_being_written_out() || turns_.is_exclusive(); }
   /// Waits until nothing is. Nothing more is begun then before go_on_sending(), which follows.
   asio::awaitable<void> stop_sending(Context context) { return changes_.begin_exclusive(context); }
@@ -82,20 +84,22 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   bool is_clean() const { return write_back_.is_clean(); }
   void start_flush() { write_back_.start_flush(); }
   void drop_idle_reads(TimePoint before) { reader_.drop_idle(before); }
-  /// A piece that a process before this one left, in the order in which they were written.
+  /// Takes over a piece that a process before this one left; to be called in the order in which they were written.
   void recover(DirtyPiece piece) { write_back_.recover(std::move(piece)); }
   uint64_t dirty_bytes() const { return write_back_.dirty().bytes(); }
 
  private:
-  std::shared_ptr<void> keep() override { return shared_from_this(); }
+  std::shared_ptr<void> pin() override { return shared_from_this(); }
 
-  /// REQUIRES: the caller has the turn.
+  /// Writes the bytes. REQUIRES: the caller has the turn.
   asio::awaitable<Status> write_in_turn(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                         bool kill_privileges);
-  /// The same, at the end of the file; or where a process before this one put these bytes already.
+  /// Writes the bytes at the end of the file, or where a process before this one put them already. REQUIRES: the caller
+  /// has the turn.
   asio::awaitable<Result<uint64_t>> append_in_turn(Context context, std::span<const std::byte> bytes,
                                                    bool kill_privileges, uint64_t request);
-  /// What a process before this one began to append there is in the file, and others appended behind it.
+  /// Returns true if what a process before this one began to append there is in the file, and others appended behind
+  /// it.
   asio::awaitable<Result<bool>> holds(Context context, uint64_t offset, std::span<const std::byte> bytes);
   /// The same when that was asked more than kBelieved ago. A metaserver that does not answer within that time is not
   /// waited for: what is known of the file is read.

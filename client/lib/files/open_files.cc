@@ -96,7 +96,7 @@ std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes,
     state->adopt(attributes);
   } else {
     state = std::make_shared<OpenFileState>(*shared_, attributes);
-    if (where) state->lies(*where);
+    if (where) state->learn_locations(*where);
   }
   if (held) {
     shared_->session.held().held(inode);

@@ -25,7 +25,7 @@ struct FilesShared;
 /// destroyed: stop() has ended.
 class OpenFiles {
  public:
-  /// What the numbers of a running process are, for metrics and tests.
+  /// Counters for metrics and tests.
   struct Counts {
     uint64_t stripes_written = 0, extents_written = 0, flushes = 0;
     uint64_t dirty_bytes = 0;       ///< file data that is not stored yet
@@ -60,20 +60,20 @@ class OpenFiles {
   /// `for_writing`: with a write lease if that can be.
   asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(Context context, uint64_t inode,
                                                             bool for_writing = false);
-  /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver
-  /// knows that this session holds it.
+  /// Opens the file without a call: the attributes were just told, and with them where the bytes lie. `held`: the
+  /// metaserver knows that this session holds it.
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false,
                                    const proto::OpenReadResponse* where = nullptr);
-  /// The file, when it is open or has something that is not written out; else null.
+  /// Returns the file, when it is open or has something that is not written out; else null.
   std::unique_ptr<OpenFile> find(uint64_t inode);
 
   /// Changes attributes without a call, where a lease lets that wait. None: the metaserver has to be asked.
   std::optional<proto::Attributes> set_attributes(const proto::SetAttributesRequest& request);
 
-  /// The lease of a directory that nobody uses any more ends.
+  /// Ends the lease of a directory that nobody uses any more.
   void give_back(uint64_t inode);
 
-  /// Something was written and is not durable yet.
+  /// Returns true if something was written and is not durable yet.
   bool has_dirty() const;
 
   /// Appends that are asked for by a number are noted there (AppendLog::kBytes), so that the next process carries them
@@ -82,7 +82,7 @@ class OpenFiles {
   /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once,
   /// before anything is opened. Returns how many bytes there are.
   uint64_t recover();
-  /// Everything that was written to any file before is durable; the first error.
+  /// Waits until everything that was written to any file before is durable; returns the first error.
   asio::awaitable<Status> sync_all(Context context);
   /// Writes everything out and ends the session; `hand_over`: leaves both to another process.
   asio::awaitable<Status> stop(bool hand_over = false);

@@ -198,7 +198,7 @@ void StoredReader::note_read(uint64_t offset, uint64_t length, uint64_t size) {
     units_.push_back(unit);
     shared_.read_ahead_bytes += unit->end - unit->begin;
     stream->ahead_to = unit->end;
-    shared_.tasks.spawn(read_unit(owner_.keep(), unit));
+    shared_.tasks.spawn(read_unit(owner_.pin(), unit));
   }
   locator_.locate_after(stream->ahead_to, size);
 }

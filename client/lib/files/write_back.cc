@@ -118,7 +118,7 @@ void WriteBack::freeze(DirtyRanges ranges) {
 void WriteBack::start(const Layer& layer) {
   layer->under_way = true;
   layer->failure = {};
-  shared_.tasks.spawn(flush_layer(owner_.keep(), layer));
+  shared_.tasks.spawn(flush_layer(owner_.pin(), layer));
 }
 
 asio::awaitable<Status> WriteBack::drain(Context context) {

@@ -27,7 +27,7 @@ class WriteBack {
   uint64_t inode() const { return inode_; }
   const DirtyLayers& dirty() const { return dirty_; }
   bool is_clean() const { return dirty_.empty(); }
-  /// The file's, with what is not written out.
+  /// Returns the size of the file with the bytes that are not written out yet.
   uint64_t size() const { return std::max(attributes_.size(), dirty_.end()); }
   proto::Attributes attributes() const;
 
@@ -35,7 +35,7 @@ class WriteBack {
   /// error of an upload that fails for good. The error with which the file is gone.
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges);
-  /// A piece that a process before this one left, in the order in which they were written.
+  /// Takes over a piece that a process before this one left; to be called in the order in which they were written.
   void recover(DirtyPiece piece);
 
   // ---- writing out

@@ -34,7 +34,7 @@ asio::awaitable<ChangeNumbers::Turn> ChangeNumbers::begin(Context context, uint6
       co_return Turn(this, std::move(change));
     }
   }
-  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay) {
+  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= proto::kMaxChangesUnderWay) {
     const runtime::Wait wait(context, runtime::WaitKind::kResource,
                              runtime::named_target(context, "changes under way"));
     co_await ended_.wait();
@@ -42,8 +42,9 @@ asio::awaitable<ChangeNumbers::Turn> ChangeNumbers::begin(Context context, uint6
   change.set_number(next_number_++);
   change.set_generation(journal_.generation);
   under_way_.insert(change.number());
-  ChangeJournal::Slot& slot = journal_.slots[journal_.generation % kGenerations * kMaxChangesUnderWay +
-                                             change.number() % kMaxChangesUnderWay];
+  ChangeJournal::Slot& slot =
+      journal_.slots[journal_.generation % proto::kGenerations * proto::kMaxChangesUnderWay +
+                     change.number() % proto::kMaxChangesUnderWay];
   // The tag comes last: a process that dies in between leaves none that belongs to another change.
   volatile uint64_t& journaled_tag = slot.tag;
   journaled_tag = 0;

@@ -7,15 +7,12 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "common/proto/agreed_numbers.h"
 #include "common/proto/inode.pb.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
 
 namespace kintsugi::client {
-
-/// A change with number n begins only once number n - kMaxChangesUnderWay has ended, and the changes of so many
-/// processes that continue with one session are remembered (inode.proto).
-inline constexpr uint64_t kMaxChangesUnderWay = 64, kGenerations = 4;
 
 /// Which changes a process has begun, in memory that may outlive it: the next process of the session repeats what it is
 /// asked once more under the same number, and the metaserver knows it. All zero at first.
@@ -28,7 +25,7 @@ struct ChangeJournal {
     uint64_t tag = 0;
     uint32_t generation = 0;
   };
-  Slot slots[kGenerations * kMaxChangesUnderWay];
+  Slot slots[proto::kGenerations * proto::kMaxChangesUnderWay];
 };
 
 /// REQUIRES, before it is destroyed: no change is under way.

@@ -17,11 +17,11 @@ class HeardChanges {
  public:
   using Changes = std::vector<proto::ChangedInode>;
 
-  /// The metaserver told of these changes.
+  /// Takes the changes that the metaserver tells of.
   void told(const proto::AwaitRecallsResponse& response, TimePoint now);
-  /// The number of the last change that was told.
+  /// Returns the number of the last change that was told.
   uint64_t last_told() const { return told_; }
-  /// A metaserver that has started anew counts anew.
+  /// Forgets the numbers: a metaserver that has started anew counts anew.
   void start_anew() { told_ = heard_ = 0; }
 
   struct Unheard {
@@ -29,15 +29,16 @@ class HeardChanges {
     TimePoint told;
     Changes changes;
   };
-  /// The oldest changes that the kernel has not heard of. None: it has heard of all.
+  /// Takes out the oldest changes that the kernel has not heard of. None: it has heard of all.
   std::optional<Unheard> take_unheard();
-  /// The kernel believes nothing else any more than what was told up to that number.
+  /// Notes that the kernel believes nothing else any more than what was told up to that number.
   void heard(uint64_t number) { heard_ = number; }
   uint64_t last_heard() const { return heard_; }
 
-  /// How long the answer to what was asked at `asked` may be believed, where `usually` is for how long after the question.
+  /// Returns for how long the answer to what was asked at `asked` may be believed, where `usually` is for how long
+  /// after the question.
   Duration believable(TimePoint asked, Duration usually, TimePoint now) const;
-  /// Others change names in the directory: none are to be believed.
+  /// Returns true if others change names in the directory: none are to be believed.
   bool is_shared(uint64_t directory, TimePoint now) const;
 
  private:

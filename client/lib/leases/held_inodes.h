@@ -13,20 +13,20 @@ namespace kintsugi::client {
 /// The metaserver keeps what is held, also without a name.
 class HeldInodes {
  public:
-  /// The inode is open from now on, once more. The metaserver hears of it with the session's next word.
+  /// Notes that the inode is open from now on, once more. The metaserver hears of it with the session's next word.
   void hold(uint64_t inode);
-  /// As hold(), for one that the metaserver knows to be held since it answered (`hold_for`).
+  /// Notes that the inode is open, once more, of which the metaserver knows since it answered (`hold_for`).
   void held(uint64_t inode);
-  /// How often everything began to be told. To be asked before a call that has an inode held (held_by_call()).
+  /// Returns how often everything began to be told. To be asked before a call that has an inode held (held_by_call()).
   uint64_t tellings() const { return tellings_; }
-  /// A call has had the inode held. Pages that were told while it was under way did not name it, so the metaserver may
-  /// have let it go again: it is told once more.
+  /// Notes that a call has had the inode held. Pages that were told while it was under way did not name it, so the
+  /// metaserver may have let it go again: it is told once more.
   void held_by_call(uint64_t inode, uint64_t tellings_before) {
     if (tellings_ != tellings_before) news_held_.insert(inode);
   }
   /// Undoes one hold().
   void release(uint64_t inode);
-  /// The metaserver may have come to hold it after it was told of the release.
+  /// Tells of a release once more: the metaserver may have come to hold the inode after it was told.
   void release_again(uint64_t inode) { news_released_.insert(inode); }
   bool is_held(uint64_t inode) const { return holds_.contains(inode); }
 
@@ -34,7 +34,7 @@ class HeldInodes {
   bool has_news() const { return !news_held_.empty() || !news_released_.empty(); }
   bool has_news_of_holds() const { return !news_held_.empty(); }
   void add_news(proto::KeepSessionRequest& request, size_t most);
-  /// All that are held now are told in pages, from here to told_all(): there is no other news of them.
+  /// Returns all that are held now, which are told in pages from here to told_all(): there is no other news of them.
   std::deque<uint64_t> begin_to_tell_all();
   void told_all() { telling_all_ = false; }
 

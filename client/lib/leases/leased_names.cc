@@ -307,9 +307,10 @@ void LeasedNames::carried_out(const proto::NameChange& change,
   }
   if (change.has_attributes() && !status.ok()) {
     may_have_changed(inode);
-    user_.attributes_refused(inode, status);
+    user_.on_attributes_refused(inode, status);
   }
-  if (status.ok() && last && written.has_attributes()) user_.written(written.attributes(), written.lease());
+  if (status.ok() && last && written.has_attributes())
+    user_.on_written(written.attributes(), written.lease());
 }
 
 void LeasedNames::make_refused(const proto::NameChange& change, const Status& why) {
@@ -318,7 +319,7 @@ void LeasedNames::make_refused(const proto::NameChange& change, const Status& wh
   // A call that gives it to another inode may be under way.
   name_given(change.make().parent(), change.make().name());
   forget(change.inode());
-  user_.refused(change.inode(), why);
+  user_.on_refused(change.inode(), why);
 }
 
 }  // namespace kintsugi::client

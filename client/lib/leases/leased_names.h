@@ -38,17 +38,17 @@ class LeasedNames : private NameChangesHearer {
               Options options);
 
   // ---- directories
-  /// Names are not made here any more: the lease ends, or has ended.
+  /// Stops making names in the directory: its lease ends, or has ended.
   void forget(uint64_t directory);
   bool is_leased(uint64_t directory) const { return directories_.contains(directory); }
-  /// The metaserver told these attributes of a directory.
+  /// Takes the attributes of a directory that the metaserver has told.
   void told(const proto::Attributes& directory);
-  /// A call has ended that may have changed a directory at the metaserver: what is known of its attributes may be older than that.
+  /// Notes that the metaserver may have changed a directory: what is known of its attributes may be older.
   void may_have_changed(uint64_t directory);
-  /// The attributes of a leased directory, as far as they are known. Null: ask the metaserver.
+  /// Returns the attributes of a leased directory, as far as they are known. Null: ask the metaserver.
   const proto::Attributes* directory(uint64_t inode) const;
 
-  /// An inode that was made here and that the metaserver may not know yet. Null: ask the metaserver.
+  /// Returns an inode that was made here and that the metaserver may not know yet. Null: ask the metaserver.
   const proto::Attributes* made(uint64_t inode) const;
   /// Returns made() as long as the metaserver has not been sent the inode either. Who opens it then needs no call:
   /// that it is held goes along with it (HeldInodes::held).
@@ -62,14 +62,14 @@ class LeasedNames : private NameChangesHearer {
                                                   uint64_t tag = 0);
   asio::awaitable<Result<proto::Attributes>> link(Context context, proto::LinkRequest request,
                                                   uint64_t tag = 0);
-  /// The inode whose name is gone, if that is known; 0: any.
+  /// Returns the inode whose name is gone, if that is known; 0: any.
   asio::awaitable<Result<uint64_t>> unlink(Context context, proto::UnlinkRequest request, uint64_t tag = 0);
   asio::awaitable<Status> move(Context context, proto::MoveRequest request, uint64_t tag = 0);
-  /// A change of attributes of an inode that is leased, or was made here. False: there is no room for it.
+  /// Changes the attributes of an inode that is leased, or was made here. Returns false if there is no room for it.
   bool set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result);
 
   size_t known() const { return names_; }
-  /// As UnsentNames has them.
+  /// Returns true if the metaserver does not know all changes yet (UnsentNames).
   bool pending() const { return unsent_.pending(); }
   asio::awaitable<Status> flush(Context context) { return unsent_.flush(context); }
 
@@ -84,21 +84,21 @@ class LeasedNames : private NameChangesHearer {
     std::string file_policy;
     std::map<std::string, Named, std::less<>> names;
   };
-  /// No such name is there, for certain.
+  /// Returns true if no such name is there, for certain.
   bool is_absent(uint64_t parent, std::string_view name) const;
-  /// The metaserver does something with names of a leased directory. Before a call that gives one, after one that takes one.
+  /// Notes a call that changes names of a leased directory: before it gives one, after it has taken one.
   void name_given(uint64_t parent, std::string_view name);
   void name_taken(uint64_t parent, std::string_view name);
   /// Has the oldest directories end until at most half of what there may be is known.
   void make_room();
-  /// The session was given the lease of this new directory.
+  /// Notes that the session was given the lease of this new directory.
   void leased(const proto::Attributes& directory, const std::string& file_policy);
-  /// None: only the metaserver can, or has to say why not.
+  /// Makes an inode here. None: only the metaserver can, or has to say why not.
   std::optional<proto::Attributes> make_here(const proto::MakeInodeRequest& request, uint64_t tag);
   bool may_make(const Directory& directory, const proto::MakeInodeRequest& request) const;
-  /// The inode that has lost its name. None: only the metaserver can, or has to say why not.
+  /// Removes a name here, and returns the inode that has lost it. None: only the metaserver can, or has to say why not.
   std::optional<uint64_t> unlink_here(const proto::UnlinkRequest& request, uint64_t tag);
-  /// The directory's content changed, at that time.
+  /// Notes that the directory's content changed, at that time.
   void touch(Directory& directory, int64_t now_ns);
   void carried_out(const proto::NameChange& change, const proto::WriteNamesResponse::Written& written,
                    bool last) override;

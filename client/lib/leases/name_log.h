@@ -23,9 +23,9 @@ class NameLog {
   bool empty() const { return changes_.empty(); }
   size_t size() const { return changes_.size(); }
   const proto::NameChange& at(size_t i) const { return changes_[i].change; }
-  /// False: there is no room.
+  /// Appends a change. Returns false if there is no room.
   bool append(proto::NameChange change);
-  /// The first ones are carried out.
+  /// Drops the first changes, which are carried out.
   void drop(size_t count);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace kintsugi::client {
 
-/// A kernel has one change at a time made in a directory, but continues when the caller of one was killed: the answer
-/// to that comes when others have given names there. Single-threaded.
+/// The kernel serialises changes in a directory, but moves on when the caller is killed. So the answer to an old call
+/// may arrive after later calls have given names there. Single-threaded.
 class NamesMeanwhile {
  public:
   static constexpr size_t kMost = 10'000;  ///< names that are remembered
@@ -27,14 +27,14 @@ class NamesMeanwhile {
     }
     Call(const Call&) = delete;
 
-    /// This name may have been given in the directory since the call began; any name, if it is empty.
+    /// Returns true if this name may have been given in the directory since the call began; any name, if it is empty.
     bool may_have_given(uint64_t directory, std::string_view name = {}) const;
 
    private:
     NamesMeanwhile& names_;
     const uint64_t since_;
   };
-  /// A call that gives this name in the directory is about to begin.
+  /// Notes that a call which gives this name in the directory is about to begin.
   void give(uint64_t directory, std::string_view name);
 
  private:

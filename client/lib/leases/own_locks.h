@@ -28,13 +28,13 @@ class OwnLocks {
   OwnLocks(uint64_t session, std::span<std::byte> region);
 
   const FileLocks& table() const { return table_; }
-  /// kLimitExceeded: there may be no more of them.
+  /// Checks that there is room for the lock. kLimitExceeded.
   Status check_room(const proto::LockRequest& request) const;
-  /// As FileLocks::set. kLimitExceeded, kInvalidArgument.
+  /// Sets the lock as FileLocks::set does. kLimitExceeded, kInvalidArgument.
   Result<bool> set(const proto::LockRequest& request);
-  /// Somebody else has it.
+  /// Removes a lock that somebody else has now.
   void lost(const proto::HeldLock& lock);
-  /// These are all that there are.
+  /// Replaces all locks by these.
   void replace(const google::protobuf::RepeatedPtrField<proto::HeldLock>& locks);
 
  private:

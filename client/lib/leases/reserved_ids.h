@@ -23,11 +23,11 @@ class ReservedIds {
   ReservedIds(Resources& resources, uint64_t session, UnsentNames& unsent, runtime::TaskGroup& tasks)
       : resources_(resources), session_(session), unsent_(unsent), tasks_(tasks) {}
 
-  /// None: the metaserver has to make the inode.
+  /// Takes an id. None: the metaserver has to make the inode.
   std::optional<uint64_t> take();
-  /// Some are wanted soon.
+  /// Asks for ids, as some are wanted soon.
   void prepare();
-  /// The leases were lost, and the ids may be lost with them.
+  /// Drops all ids: the leases were lost, and the ids may be lost with them.
   void lost() { ranges_.clear(); }
 
  private:

@@ -78,7 +78,7 @@ void Session::take(bool asked_locks, const proto::KeepSessionResponse& response)
 void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
   const std::vector<uint64_t> news = leases_.lost(inodes);
   if (news.empty()) return;
-  if (has_user_) return user_.lost(news);
+  if (has_user_) return user_.on_lost(news);
   for (const uint64_t inode : news)
     leases_.give_back(inode);
 }
@@ -197,7 +197,7 @@ asio::awaitable<void> Session::await_recalls() {
     if (status.ok() && !response.tell_all()) {
       backoff.reset();
       const std::vector<uint64_t> inodes(response.recall().begin(), response.recall().end());
-      if (has_user_ && !inodes.empty()) user_.recalled(inodes);
+      if (has_user_ && !inodes.empty()) user_.on_recalled(inodes);
       if (response.changed_size() > 0) {
         changes_.told(response, resources_.now());
         if (!std::exchange(hearing_, true)) tasks_.spawn(hear());

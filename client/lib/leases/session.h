@@ -46,7 +46,7 @@ class Session {
   // ---- what users of OpenFiles ask
   void hold(uint64_t inode) { held_.hold(inode); }
   void release(uint64_t inode) { held_.release(inode); }
-  /// Some inode is open and the metaserver has not heard of it: another process may take its last name.
+  /// Returns true if some inode is open and the metaserver has not heard of it: another process may take its last name.
   bool has_untold() const { return all_ || held_.has_news_of_holds(); }
   bool has_lease(uint64_t inode) const { return leases_.has(inode); }
   bool has_locks(uint64_t inode, bool whole_file, uint64_t owner) const {
@@ -72,8 +72,7 @@ class Session {
   /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls. `believes`: somebody passes answers
   /// on to a kernel that believes them for a while.
   void start(bool believes);
-  /// The user is neither asked nor told of anything any more: what is recalled is given back with the end of the
-  /// session.
+  /// Neither asks nor tells the user of anything any more: what is recalled is given back with the end of the session.
   void forget_user() { has_user_ = false; }
   /// Ends the session, unless `keep`: then another process continues with it.
   asio::awaitable<void> stop(bool keep = false);

@@ -24,7 +24,7 @@ class SessionLocks {
       : session_(session), own_(session, region), ask_(takes_over) {}
 
   OwnLocks& own() { return own_; }
-  /// The owner has such locks in this session, or may have them from the process before.
+  /// Returns true if the owner has such locks in this session, or may have them from the process before.
   bool has(uint64_t inode, bool whole_file, uint64_t owner) const {
     return ask_ || own_.table().any(InodeId{inode}, whole_file, owner);
   }
@@ -33,20 +33,20 @@ class SessionLocks {
   /// kUnclear: Session::tell() has to come first.
   enum class At { kHere, kMetaserver, kUnclear };
   At at(uint64_t inode, bool has_lease, bool takes, TimePoint now) const;
-  /// This session decides: what the metaserver knows of locks there is old. REQUIRES: kHere.
+  /// Notes that this session decides: what the metaserver knows of locks there is old. REQUIRES: kHere.
   void decides(uint64_t inode) { decided_.insert(inode); }
 
   // ---- what is told (Session)
   bool asks() const { return ask_; }
   void add_all(proto::KeepSessionRequest& request) const;
-  /// Those of inodes whose leases are given back; `with_locks`: unless all are in the request already.
+  /// Adds the locks of inodes whose leases are given back; `with_locks`: unless all are in the request already.
   void add_given_back(proto::KeepSessionRequest& request, const std::set<uint64_t>& inodes,
                       bool with_locks) const;
-  /// The metaserver has heard of what was decided there.
+  /// Notes that the metaserver has heard of what was decided there.
   void told_given_back(const std::set<uint64_t>& inodes);
-  /// It knew all of this session's leases when it was told something at `sent`.
+  /// Notes that the metaserver knew all of this session's leases when it was told something at `sent`.
   void heard(TimePoint sent) { decides_until_ = sent + kDecidesFor; }
-  /// The answer to a request: the locks that were asked for, or those that were lost.
+  /// Takes the answer to a request: the locks that were asked for, or those that were lost.
   void take(bool asked, const proto::KeepSessionResponse& response);
 
  private:

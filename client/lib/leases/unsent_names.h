@@ -36,35 +36,36 @@ class UnsentNames {
   UnsentNames(Resources& resources, Session& session, RepeatedCalls& calls, runtime::TaskGroup& tasks,
               std::span<std::byte> region);
 
-  /// REQUIRES: before anything is sent. `hearer` is told of every change from then on, in their order.
+  /// Tells `hearer` of every change from now on, in their order. REQUIRES: before anything is sent.
   void set_hearer(NameChangesHearer& hearer) { hearer_ = &hearer; }
   const NameLog& log() const { return log_; }
   bool pending() const { return !log_.empty(); }
   bool is_little() const { return log_.size() <= kAlong; }
-  /// Attributes of the inode were changed, and the metaserver does not know it yet.
+  /// Returns true if attributes of the inode were changed, and the metaserver does not know it yet.
   bool has_attributes_of(uint64_t inode) const;
-  /// A call is under way. Without one the metaserver may still have been sent what is pending, by a call that had no answer.
+  /// Returns true if a call is under way. Without one the metaserver may still have been sent what is pending, by a
+  /// call that had no answer.
   bool is_sending() const { return sending_; }
-  /// The process is ending: nothing more should be answered here.
+  /// Returns true if the process is ending: nothing more should be answered here.
   bool stopping() const { return tasks_.stopping(); }
 
-  /// False: there is no room for it.
+  /// Appends a change. Returns false if there is no room for it.
   bool append(proto::NameChange change);
-  /// What was changed before is durable at the metaserver, or refused. kUnavailable.
+  /// Waits until what was changed before is durable at the metaserver, or refused. kUnavailable.
   asio::awaitable<Status> flush(Context context);
   /// Begins a flush() and does not wait for it.
   void start_flush();
-  /// Begins it when something has waited for so long.
+  /// Begins a flush() when something has waited for so long.
   void tick(Duration at_most);
 
   /// Puts all that is pending into a call that goes to the metaserver anyway, of which sent_along() has to be told
-  /// (nothing: it is not carried out). False: it is being sent already, or is too much.
+  /// (nothing: it is not carried out). Returns false if it is being sent already, or is too much.
   bool send_along(const Context& context, proto::WriteNamesRequest& request);
   void sent_along(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse* answer);
 
  private:
   asio::awaitable<Status> send_some(Context context);
-  /// The first changes of the log, as they are to be made by now.
+  /// Fills in the first changes of the log, as they are to be made by now.
   void fill(proto::WriteNamesRequest& request, size_t count);
   Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);
   asio::awaitable<void> flush_in_background();

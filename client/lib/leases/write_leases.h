@@ -18,13 +18,14 @@ namespace kintsugi::client {
 class WriteLeases {
  public:
   bool has(uint64_t inode) const { return leases_.contains(inode); }
-  /// It is being given back already.
+  /// Returns true if the lease is being given back.
   bool is_ending(uint64_t inode) const { return ending_.contains(inode); }
-  /// As the metaserver has it: one that is ending counts, unless it was recalled before it came.
+  /// Returns true if the metaserver counts the lease as this session's: also while it is being given back, unless it
+  /// was recalled before it was granted.
   bool has_or_ends(uint64_t inode) const;
 
   // ---- how one comes
-  /// One may be asked for: none is on its way back.
+  /// Returns true if the lease may be asked for: none is on its way back.
   bool may_want(uint64_t inode) const {
     return !giving_back_.contains(inode) && !ending_.contains(inode) && !is_lost(inode);
   }
@@ -40,42 +41,44 @@ class WriteLeases {
    private:
     WriteLeases& leases_;
   };
-  /// The metaserver granted it. REQUIRES: an Asking from before the call was sent.
+  /// Notes that the metaserver granted the lease. REQUIRES: an Asking from before the call was sent.
   void granted(uint64_t inode);
-  /// This session made the inode, with a lease, and the metaserver will hear of both (LeasedNames); from known() on it has.
+  /// Notes that this session made the inode, with a lease, and that the metaserver will hear of both (LeasedNames);
+  /// from known() on it has.
   void made(uint64_t inode);
   void known(uint64_t inode) { unknown_.erase(inode); }
   bool is_unknown(uint64_t inode) const { return unknown_.contains(inode); }
-  /// The process before this one had the lease, and left something that was done under it.
+  /// Takes over a lease of the process before this one, which left something that was done under it.
   void took_over(uint64_t inode) { leases_.insert(inode); }
 
   // ---- how one goes
-  /// From here on nothing more is kept back; end_is_over() follows once what was is durable. Returns the number of this
-  /// end.
+  /// Begins to end the lease: from here on nothing more is kept back; end_is_over() follows once what was is durable.
+  /// Returns the number of this end.
   uint64_t end(uint64_t inode);
-  /// Everything that was kept back before that end() is durable: the lease is given back, unless it has gone since
-  /// then. It may have been lost meanwhile, and granted anew.
+  /// Gives the lease back, as everything that was kept back before that end() is durable, unless it has gone since
+  /// then: it may have been lost meanwhile, and granted anew.
   void end_is_over(uint64_t inode, uint64_t number);
-  /// The metaserver hears of it with the session's next word.
+  /// Gives the lease back: the metaserver hears of it with the session's next word.
   void give_back(uint64_t inode);
-  /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows once nothing that was sent
-  /// under them can arrive any more, since the metaserver refuses that as long as it is not told.
+  /// Notes that the metaserver says that these leases are lost. Returns those of which that is news: give_back()
+  /// follows once nothing that was sent under them can arrive any more, since the metaserver refuses that as long as it
+  /// is not told.
   std::vector<uint64_t> lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
-  /// Notes the same of one inode. Returns whether that is news.
+  /// Notes that the lease of one inode is lost. Returns true if that is news.
   bool lose(uint64_t inode);
-  /// It was lost, and is still to be given back.
+  /// Returns true if the lease was lost, and is still to be given back.
   bool is_lost(uint64_t inode) const { return lost_.contains(inode); }
 
   // ---- what is told (Session)
   bool has_news() const { return !news_given_back_.empty(); }
-  /// What is to be told as given back, some of it: what was told without an answer first.
+  /// Returns some of what is to be told as given back: what was told without an answer first.
   const std::set<uint64_t>& some_given_back(size_t most);
   const std::set<uint64_t>& giving_back() const { return giving_back_; }
-  /// The metaserver has heard of giving_back().
+  /// Notes that the metaserver has heard of giving_back().
   void told_given_back() { giving_back_.clear(); }
-  /// All that the metaserver should know of.
+  /// Returns all leases that the metaserver should know of.
   std::deque<uint64_t> all() const;
-  /// It still should: the lease may have been given back since all().
+  /// Returns true if the metaserver should still know of the lease: it may have been given back since all().
   bool is_to_be_told(uint64_t inode) const {
     return (leases_.contains(inode) || ending_.contains(inode) || is_lost(inode)) &&
            !unknown_.contains(inode);

@@ -40,21 +40,21 @@ class WindowChunks {
   void start_enough(bool only_healthy, std::span<const uint32_t> not_counted);
   /// Takes note of the fetches that are done.
   void settle();
-  /// The running chunks, of which there are so many, are no longer counted on: others may be started for them.
+  /// Stops counting on the `running` fetches that still run, so that others may be started for them.
   void count_out_running(size_t running) { counted_out_ = running; }
   size_t counted_out() const { return counted_out_; }
-  /// The chunk came another way, by a tree or by decoding.
+  /// Takes a chunk that came another way, by a tree or by decoding.
   void put(uint32_t chunk, std::vector<runtime::Buffer> buffers);
   /// Cancels the fetches that still run, and returns when none of them touches a buffer any more.
   asio::awaitable<void> cancel_rest();
 
   // ---- how far it is
   bool all_wanted_done() const;
-  /// A wanted chunk will not come, or is not counted on: others are needed.
+  /// Returns true if a wanted chunk will not come, or is not counted on: others are needed.
   bool must_decode() const;
   bool started_are_enough(std::span<const uint32_t> not_counted) const;
   bool done_are_enough() const;
-  /// The error of a window that cannot be read, with the reasons: those of `before`, and of each fetch.
+  /// Returns the error of a window that cannot be read, with the reasons: those of `before`, and of each fetch.
   Status too_few(std::string before) const;
 
   // ---- bytes

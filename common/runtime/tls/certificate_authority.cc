@@ -26,10 +26,6 @@ constexpr size_t kSerialBytes = 16;
 
 using OwnedExtension = std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>>;
 
-Status unfit(std::string message) {
-  return {Code::kInvalidArgument, std::move(message)};
-}
-
 time_t seconds_of(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
@@ -50,7 +46,8 @@ Result<std::string> alternative_names(const std::vector<std::string>& hosts) {
              c == '-' || c == '_' || c == ':';
     });
     if (host.empty() || host.size() > kMostOfAHost || !printable || (is_name && host.find(':') != host.npos))
-      return unfit(fmt::format("{} is neither a name nor an address of a host", quoted(host, kMostOfAHost)));
+      return invalid(
+          fmt::format("{} is neither a name nor an address of a host", quoted(host, kMostOfAHost)));
     text += fmt::format("{}{}:{}", text.empty() ? "" : ",", is_name ? "DNS" : "IP", host);
   }
   return text;
@@ -60,7 +57,7 @@ Result<std::string> alternative_names(const std::vector<std::string>& hosts) {
 Result<OwnedCertificate> unsigned_certificate(const CertificateWish& wish, EVP_PKEY* key) {
   const bool printable = std::ranges::all_of(wish.name, [](char c) { return c > ' ' && c < 0x7f; });
   if (wish.name.empty() || wish.name.size() > kMostOfACommonName || !printable)
-    return unfit(
+    return invalid(
         fmt::format("{} is no name for a certificate: it has 1 to {} printable characters and no blanks",
                     quoted(wish.name, kMostOfACommonName), kMostOfACommonName));
   OwnedCertificate made(X509_new());
@@ -128,8 +125,8 @@ Result<CertificateAuthority> CertificateAuthority::load(const CertifiedKey& own)
   OwnedKey key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, no_password, nullptr));
   const bool one_pair = certificate && key && X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
-  if (!certificate || !key) return unfit("the authority's certificate or key is not PEM");
-  if (!one_pair) return unfit("the authority's key is not that of its certificate");
+  if (!certificate || !key) return invalid("the authority's certificate or key is not PEM");
+  if (!one_pair) return invalid("the authority's key is not that of its certificate");
   return CertificateAuthority(certificate.release(), key.release());
 }
 
@@ -183,7 +180,7 @@ Result<std::string> CertificateAuthority::revoke(const std::vector<std::string>&
     const OwnedBio bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
     const OwnedCertificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
     ERR_clear_error();
-    if (!certificate) return unfit("what is to be revoked is no certificate as PEM");
+    if (!certificate) return invalid("what is to be revoked is no certificate as PEM");
     X509_REVOKED* entry = X509_REVOKED_new();
     KINTSUGI_ASSERT(entry != nullptr);
     X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(certificate.get()));

@@ -52,7 +52,7 @@ Result<Trace> read_beginning(const std::string& path) {
   return decode(bytes, Torn::kEndsTheTrace);
 }
 
-/// The Keeper's files in a directory, the oldest first.
+/// The files of a directory, the oldest first.
 Result<std::vector<fs::path>> files_in(const std::string& directory) {
   std::error_code error;
   std::vector<fs::path> paths;
@@ -175,17 +175,17 @@ Status write_trace(const std::string& path, const Trace& trace) {
   return file ? Status() : status_from_errno(errno, path);
 }
 
-Result<std::unique_ptr<Keeper>> Keeper::open(KeeperOptions options, Header header) {
+Result<std::unique_ptr<TraceFiles>> TraceFiles::open(TraceFilesOptions options, Header header) {
   KINTSUGI_TRY(check(header));
   std::error_code error;
   fs::create_directories(options.directory, error);
   if (error) return Status(Code::kIoError, fmt::format("{}: {}", options.directory, error.message()));
-  std::unique_ptr<Keeper> keeper(new Keeper(std::move(options), std::move(header)));
+  std::unique_ptr<TraceFiles> keeper(new TraceFiles(std::move(options), std::move(header)));
   KINTSUGI_TRY(keeper->find_files());
   return keeper;
 }
 
-Status Keeper::append(const Row& row) {
+Status TraceFiles::append(const Row& row) {
   KINTSUGI_TRY(check(header_, row));
   const bool full = !files_.empty() && (files_.back().bytes >= options_.most_bytes / kFiles ||
                                         row.t_ns - files_.back().began_ns >=
@@ -200,25 +200,25 @@ Status Keeper::append(const Row& row) {
   return {};
 }
 
-Status Keeper::change(Header header) {
+Status TraceFiles::change(Header header) {
   KINTSUGI_TRY(check(header));
   header_ = std::move(header);
   file_.close();
   return {};
 }
 
-uint64_t Keeper::bytes() const {
+uint64_t TraceFiles::bytes() const {
   uint64_t sum = 0;
   for (const File& file : files_)
     sum += file.bytes;
   return sum;
 }
 
-std::string Keeper::path(uint64_t number) const {
+std::string TraceFiles::path(uint64_t number) const {
   return fmt::format("{}/{:016}{}", options_.directory, number, kExtension);
 }
 
-Status Keeper::find_files() {
+Status TraceFiles::find_files() {
   KINTSUGI_ASSIGN(const std::vector<fs::path> paths, files_in(options_.directory));
   for (const fs::path& found : paths) {
     std::error_code error;
@@ -233,7 +233,7 @@ Status Keeper::find_files() {
   return {};
 }
 
-void Keeper::drop_oldest() {
+void TraceFiles::drop_oldest() {
   std::error_code error;
   fs::remove(path(files_.front().number), error);
   files_.pop_front();
@@ -241,7 +241,7 @@ void Keeper::drop_oldest() {
 
 /// The new file will have its share, so the others may have what is left of the limits. Of those that are too old one or
 /// two go for each new file: a clock that jumps ahead makes all of them old at once.
-void Keeper::make_room(int64_t t_ns) {
+void TraceFiles::make_room(int64_t t_ns) {
   const uint64_t share = options_.most_bytes / kFiles;
   while (!files_.empty() && bytes() + share > options_.most_bytes)
     drop_oldest();
@@ -250,7 +250,7 @@ void Keeper::make_room(int64_t t_ns) {
     drop_oldest();
 }
 
-Status Keeper::begin_file(int64_t t_ns) {
+Status TraceFiles::begin_file(int64_t t_ns) {
   make_room(t_ns);
   files_.push_back({.number = next_number_++, .began_ns = t_ns});
   errno = 0;
@@ -264,7 +264,7 @@ Status Keeper::begin_file(int64_t t_ns) {
   return write(encode(header_));
 }
 
-Status Keeper::write(const std::string& bytes) {
+Status TraceFiles::write(const std::string& bytes) {
   errno = 0;
   file_ << bytes << std::flush;
   if (file_) {

@@ -13,7 +13,7 @@
 
 namespace kintsugi::metric_trace {
 
-/// The trace of a file (".csv": a table, else as encode() makes it) or of a Keeper's directory. In a directory a file
+/// The trace of a file (".csv": a table, else as encode() makes it) or of a directory of TraceFiles. In a directory a file
 /// may end in the middle of a row, as a killed writer leaves it. Errors name the path: kNotFound, kIoError, kCorrupt,
 /// kLimitExceeded (more than kMostReadBytes).
 Result<Trace> read_trace(const std::string& path);
@@ -23,7 +23,7 @@ inline constexpr uint64_t kMostReadBytes = uint64_t{4} << 30;
 /// kInvalidArgument: FROM or TO is no time; others: as read_trace().
 Result<Trace> read_part(const std::string& name);
 
-/// Gives `use` the files of a Keeper's directory one by one, the oldest first, so that no more than one is in memory;
+/// Gives `use` the files of a directory of TraceFiles one by one, the oldest first, so that no more than one is in memory;
 /// those that end before `since_ns` are left out as a whole. A file that is dropped or damaged meanwhile is passed over.
 /// kNotFound: there is no directory, or no file in it. kCancelled: `stop` says that nobody wants them any more. Another
 /// process may write to the directory.
@@ -39,7 +39,7 @@ Result<Header> known_header(const std::string& directory);
 /// Replaces the file.
 Status write_trace(const std::string& path, const Trace& trace);
 
-struct KeeperOptions {
+struct TraceFilesOptions {
   std::string directory;  ///< created if necessary
   uint64_t most_bytes = uint64_t{2} << 30;
   std::chrono::nanoseconds most_time = std::chrono::hours(24);
@@ -47,12 +47,12 @@ struct KeeperOptions {
 
 /// Writes rows as they come. A directory of files of which each covers a twenty-fourth of the limits; the oldest go.
 /// Takes time from the rows alone. Not for several threads at a time.
-class Keeper {
+class TraceFiles {
  public:
   static constexpr uint64_t kFiles = 24;
 
   /// Goes on after the files that are there. kInvalidArgument: the header; kIoError and others: the directory.
-  static Result<std::unique_ptr<Keeper>> open(KeeperOptions options, Header header);
+  static Result<std::unique_ptr<TraceFiles>> open(TraceFilesOptions options, Header header);
 
   /// After an error nothing of the row counts, and the next row begins a new file. What has restarted is another process
   /// in the headers of later files, too.
@@ -69,7 +69,8 @@ class Keeper {
     uint64_t bytes = 0;
     int64_t began_ns = 0;  ///< time of its first row
   };
-  Keeper(KeeperOptions options, Header header) : options_(std::move(options)), header_(std::move(header)) {}
+  TraceFiles(TraceFilesOptions options, Header header)
+      : options_(std::move(options)), header_(std::move(header)) {}
 
   std::string path(uint64_t number) const;
   Status find_files();
@@ -78,7 +79,7 @@ class Keeper {
   void make_room(int64_t t_ns);
   Status write(const std::string& bytes);
 
-  const KeeperOptions options_;
+  const TraceFilesOptions options_;
   Header header_;
   std::deque<File> files_;  ///< oldest first
   std::ofstream file_;      ///< the last one; closed: the next row begins one

@@ -10,10 +10,6 @@
 namespace kintsugi::metric_trace {
 namespace {
 
-Status invalid(std::string message) {
-  return Status(Code::kInvalidArgument, std::move(message));
-}
-
 Status check_count(std::string_view what, size_t count, size_t most) {
   return count <= most ? Status() : invalid(fmt::format("{} {}, at most {} are allowed", count, what, most));
 }

@@ -1,14 +1,8 @@
 #include "monitoring/progress/evidence/processor_shares.h"
 
+#include "monitoring/model/counters.h"
+
 namespace kintsugi::progress {
-namespace {
-
-/// Totals that fell are garbage.
-double grown(uint64_t from, uint64_t to) {
-  return to > from ? static_cast<double>(to - from) : 0.0;
-}
-
-}  // namespace
 
 void ProcessorShares::update(const model::Snapshot& snapshot) {
   std::map<uint64_t, Process> kept;
@@ -34,15 +28,15 @@ void ProcessorShares::update(const model::Snapshot& snapshot) {
 
 ProcessorShares::Share ProcessorShares::between(const Sample& first, const Sample& last) {
   // By the sender's clock: how long a report was on its way is no matter.
-  const double ns = grown(first.uptime_ns, last.uptime_ns);
+  const double ns = model::grown(first.uptime_ns, last.uptime_ns);
   if (ns <= 0) return {};
   return {.known = true,
           .of = Duration(static_cast<int64_t>(ns)),
-          .ran = grown(first.ran, last.ran) / ns,
-          .delayed = grown(first.delayed, last.delayed) / ns,
-          .all_delayed = grown(first.all_delayed, last.all_delayed) / ns,
-          .pressure = grown(first.pressure, last.pressure) / ns,
-          .stood_still = grown(first.stood_still, last.stood_still) / ns};
+          .ran = model::grown(first.ran, last.ran) / ns,
+          .delayed = model::grown(first.delayed, last.delayed) / ns,
+          .all_delayed = model::grown(first.all_delayed, last.all_delayed) / ns,
+          .pressure = model::grown(first.pressure, last.pressure) / ns,
+          .stood_still = model::grown(first.stood_still, last.stood_still) / ns};
 }
 
 ProcessorShares::Share ProcessorShares::since(uint64_t process, TimePoint from) const {

@@ -81,7 +81,7 @@ class RecordTable {
     put(records_[slot].below, free_);
     free_ = slot;
   }
-  /// Null: the handle is stale, or none.
+  /// Returns null if the handle is stale, or none.
   LiveRecord* find(LiveHandle handle) {
     if (handle.slot == 0 || handle.slot >= records_.size()) return nullptr;
     LiveRecord& record = records_[handle.slot];
@@ -89,7 +89,8 @@ class RecordTable {
     if (record.kind == RegionKind::kFree) return nullptr;
     return &record;
   }
-  /// The same, of a place where something may be opened. What lies beside the stack is none, and may outlive its task.
+  /// Returns the record of a place where something may be opened, or null. What lies beside the stack is none, and may
+  /// outlive its task.
   LiveRecord* find_place(LiveHandle handle) {
     LiveRecord* const record = find(handle);
     return record == nullptr || record->below == handle.slot ? nullptr : record;
