@@ -185,12 +185,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     Transaction transaction(store_.kv);
     const InodeId parent{request.parent()};
     const Caller caller = Caller::from(request.caller());
-    NewInode wanted;
-    wanted.type = request.type();
-    wanted.mode = request.mode();
-    wanted.umask = request.umask();
-    wanted.device = request.device();
-    wanted.target = request.target();
+    NewInode wanted = NewInode::from(request);
     if (request.type() == proto::Attributes::FILE)
       wanted.policy = names_.policies.of_directory(store_.kv, parent);
     Result<InodeId> outcome = done(store_.room.check());

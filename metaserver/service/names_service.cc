@@ -77,11 +77,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
       request.type() == proto::Attributes::CHARACTER_DEVICE ||
       request.type() == proto::Attributes::BLOCK_DEVICE || request.name().empty())
     return {Code::kInvalidArgument, "cannot be made under a directory lease"};
-  NewInode wanted;
-  wanted.type = request.type();
-  wanted.mode = request.mode();
-  wanted.umask = request.umask();
-  wanted.target = request.target();
+  NewInode wanted = NewInode::from(request);
   wanted.id = id;
   wanted.at_ns = change.at_ns();
   auto policy = round.policies.find(parent);

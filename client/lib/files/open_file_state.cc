@@ -19,13 +19,18 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
       reader_(shared, *this, inode()),
       write_back_(shared, *this, attributes_, reader_, handles_),
       turns_(shared.resources.runtime),
-      changes_(shared, attributes_, reader_, write_back_, turns_),
+      changes_(shared, *this, attributes_, reader_, write_back_, turns_),
       asked_again_at_(shared.resources.now() + kBelieved) {}
 
 // ---- what others do to the file
 
 void OpenFileState::adopt(const proto::Attributes& attributes) {
   if (attributes_.adopt(attributes) == FileAttributes::Adopted::kChanged) reader_.forget(0, UINT64_MAX);
+}
+
+void OpenFileState::take_answer(const proto::Attributes& attributes, uint64_t since) {
+  attributes_.take_answer(attributes, since);
+  if (!shared_.session.has_lease(inode())) reader_.forget(0, UINT64_MAX);
 }
 
 asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh(Context context) {

@@ -90,6 +90,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
 
  private:
   std::shared_ptr<void> pin() override { return shared_from_this(); }
+  void take_answer(const proto::Attributes& attributes, uint64_t since) override;
 
   /// Writes the bytes. REQUIRES: the caller has the turn.
   asio::awaitable<Status> write_in_turn(Context context, uint64_t offset, std::span<const std::byte> bytes,

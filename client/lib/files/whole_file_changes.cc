@@ -39,7 +39,7 @@ asio::awaitable<Result<proto::Attributes>> WholeFileChanges::set_beside_writes(
   const auto changed = co_await shared_.calls.set_attributes(context, std::move(request));
   --under_way_;
   if (!changed) co_return changed.error();
-  write_back_.take_answer(*changed, since);
+  owner_.take_answer(*changed, since);
   co_return write_back_.attributes();
 }
 
@@ -65,7 +65,7 @@ asio::awaitable<Status> WholeFileChanges::set_exclusively(Context context,
   if (size || request.has_modified_ns() || request.modified_now())
     write_back_.set_modified(changed->modified_ns());
   if (request.has_mode()) write_back_.keep_privileges();
-  write_back_.take_answer(*changed, since);
+  owner_.take_answer(*changed, since);
   result = write_back_.attributes();
   co_return Status{};
 }
@@ -100,7 +100,7 @@ asio::awaitable<Status> WholeFileChanges::extend(Context context, uint64_t size)
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
   write_back_.set_modified(written->attributes().modified_ns());
-  write_back_.take_answer(written->attributes(), since);
+  owner_.take_answer(written->attributes(), since);
   co_return Status{};
 }
 
@@ -118,7 +118,7 @@ asio::awaitable<Status> WholeFileChanges::make_hole(Context context, AllocateMod
   const uint64_t since = attributes_.heard();
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
-  write_back_.take_answer(written->attributes(), since);
+  owner_.take_answer(written->attributes(), since);
   reader_.forget(offset, end);
   co_return Status{};
 }
@@ -151,7 +151,7 @@ asio::awaitable<Result<uint64_t>> WholeFileChanges::copy_into(Context context, c
     if (!answer && done == 0) co_return answer.error();
     if (!answer || answer->length() == 0) break;
     reader_.forget(to_offset + done, to_offset + done + answer->length());
-    write_back_.take_answer(answer->attributes(), since);
+    owner_.take_answer(answer->attributes(), since);
     done += answer->length();
   }
   co_return done;

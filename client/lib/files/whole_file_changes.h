@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "client/lib/files/change_turns.h"
+#include "client/lib/files/file_owner.h"
 #include "client/lib/files/open_file.h"
 #include "client/lib/files/write_back.h"
 
@@ -13,9 +14,14 @@ namespace kintsugi::client {
 /// nothing is written out beside them.
 class WholeFileChanges {
  public:
-  WholeFileChanges(FilesShared& shared, FileAttributes& attributes, StoredReader& reader,
+  WholeFileChanges(FilesShared& shared, FileOwner& owner, FileAttributes& attributes, StoredReader& reader,
                    WriteBack& write_back, ChangeTurns& turns)
-      : shared_(shared), attributes_(attributes), reader_(reader), write_back_(write_back), turns_(turns) {}
+      : shared_(shared),
+        owner_(owner),
+        attributes_(attributes),
+        reader_(reader),
+        write_back_(write_back),
+        turns_(turns) {}
 
   /// As OpenFile has them.
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
@@ -44,6 +50,7 @@ class WholeFileChanges {
                                               uint64_t to_offset, uint64_t length);
 
   FilesShared& shared_;
+  FileOwner& owner_;
   FileAttributes& attributes_;
   StoredReader& reader_;
   WriteBack& write_back_;

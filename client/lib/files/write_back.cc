@@ -266,7 +266,7 @@ asio::awaitable<Status> WriteBack::wait_for_turn(Context context, const DirtyLay
 void WriteBack::layer_is_durable(const DirtyLayer& layer, const proto::Attributes& attributes,
                                  uint64_t since) {
   KINTSUGI_ASSERT(dirty_.is_first(layer));
-  take_answer(attributes, since);
+  owner_.take_answer(attributes, since);
   for (const ByteRange& run : layer.ranges.runs())
     reader_.forget(run.begin, run.end);
   // Databases read back at once what they have synced.
@@ -275,11 +275,6 @@ void WriteBack::layer_is_durable(const DirtyLayer& layer, const proto::Attribute
   dirty_.pop_first();
   changed_.notify_all();
   shared_.freed();
-}
-
-void WriteBack::take_answer(const proto::Attributes& attributes, uint64_t since) {
-  attributes_.take_answer(attributes, since);
-  if (!shared_.session.has_lease(inode_)) reader_.forget(0, UINT64_MAX);
 }
 
 // ---- for an operation on the whole file

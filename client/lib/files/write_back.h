@@ -53,9 +53,6 @@ class WriteBack {
   void cut(uint64_t size);
   void set_modified(int64_t modified_ns) { dirty_.set_modified(modified_ns); }
   void keep_privileges() { dirty_.keep_privileges(); }
-  /// The answer to a change of our own, sent when FileAttributes::heard() was `since`. Without a lease it may also tell of
-  /// changes by others before it, so that where the bytes are is asked anew.
-  void take_answer(const proto::Attributes& attributes, uint64_t since);
 
   // ---- what cannot be written out any more
   /// Gives up what is not written out: every handle is told `why`.

@@ -2,7 +2,19 @@
 
 #include "metaserver/namespace/reclaim.h"
 
-namespace kintsugi::metaserver::ops {
+namespace kintsugi::metaserver {
+
+NewInode NewInode::from(const proto::MakeInodeRequest& request) {
+  NewInode wanted;
+  wanted.type = request.type();
+  wanted.mode = request.mode();
+  wanted.umask = request.umask();
+  wanted.device = request.device();
+  wanted.target = request.target();
+  return wanted;
+}
+
+namespace ops {
 namespace {
 
 /// What a new inode gets from the default access list of its directory. False: there is none.
@@ -85,4 +97,5 @@ Result<InodeId> make_nameless(const Inodes& inodes, Transaction& transaction, co
   return id;
 }
 
-}  // namespace kintsugi::metaserver::ops
+}  // namespace ops
+}  // namespace kintsugi::metaserver

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/proto/inode.pb.h"
 #include "metaserver/namespace/inodes.h"
 
 namespace kintsugi::metaserver {
@@ -20,6 +21,9 @@ struct NewInode {
   std::string policy;  ///< policy of a regular file
   InodeId id;          ///< an id that was reserved; none: the next free one
   int64_t at_ns = 0;   ///< time of creation; the current time if 0 or in the future
+
+  /// Takes what a request says: all but the policy.
+  static NewInode from(const proto::MakeInodeRequest& request);
 };
 
 namespace ops {
