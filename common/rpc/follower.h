@@ -25,7 +25,7 @@ struct CallName {
 /// What a peer is to be asked (Method::kTrace) before a call is sent to it.
 struct Announcement {
   std::string request;  ///< empty: nothing
-  uint64_t owner = 0;   ///< the recorder on whose behalf it is asked
+  uint64_t owner = 0;   ///< owner of the recording for which it is asked
 };
 
 /// Any thread may call; no call waits for anything.
