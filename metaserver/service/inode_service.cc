@@ -222,6 +222,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     // Others may have found and changed the file while this call waited. Now nobody else can.
     response.set_lease(true);
     const Status found = attributes_of(*made, response);
+    co_await clients_.promises.await_heard(clients_.promises.note_change(*made, request.hold_for()));
     co_return module.finish(named(co_await store_.finish_read(module.context(), found), request.name()));
   }
   clients_.sessions.hold(request.hold_for(), *made);

@@ -5,6 +5,7 @@
 
 #include "common/proto/repair.pb.h"
 #include "metaserver/namespace/ancestors.h"
+#include "metaserver/namespace/changes.h"
 #include "metaserver/service/token_targets.h"
 
 namespace kintsugi::metaserver {
@@ -108,9 +109,7 @@ void TokenGate::forget_what_is_outside(const Principal& by, const Scope& scope,
 }
 
 Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& request) const {
-  if (method == Method::kLink)
-    return {Code::kNotPermitted,
-            "a file of several names is outside of every path, so " + by.text() + " may give none"};
+  if (method == Method::kLink) KINTSUGI_TRY(check_link(by, request_as<proto::LinkRequest>(request)));
   KINTSUGI_ASSIGN(Path path, Path::parse(by.path));
   Scope scope{std::move(path), {}};
   (void)walk(Reader(store_), scope.path.names, &scope.trail);
@@ -135,6 +134,14 @@ Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& r
   for (const uint64_t inode : targets->inodes)
     KINTSUGI_TRY(check_inside(by, scope, inode));
   return {};
+}
+
+Status TokenGate::check_link(const Principal& by, const proto::LinkRequest& request) const {
+  const auto inode = Reader(store_).get_message<proto::StoredInode>(keys::inode(InodeId{request.inode()}));
+  const bool is_first = !inode || inode->links() == 0;
+  if (is_first || carried_out(Reader(store_), request.change())) return {};
+  return {Code::kNotPermitted,
+          "a file of several names is outside of every path, so " + by.text() + " may give no second one"};
 }
 
 bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& request) const {

@@ -39,6 +39,8 @@ class TokenGate {
                               proto::KeepSessionRequest& request) const;
   Status check_scope(const rpc::Principal& by, rpc::Method method,
                      google::protobuf::MessageLite& request) const;
+  /// kNotPermitted: it would be a second name.
+  Status check_link(const rpc::Principal& by, const proto::LinkRequest& request) const;
   /// A mount looks the names of its token's path up from the root on, and sees nothing else there.
   bool is_on_the_way(const Scope& scope, rpc::Method method, google::protobuf::MessageLite& request) const;
   /// kStale: there is no such inode. Its id can be guessed before there is one, which may be outside then, and handlers

@@ -75,6 +75,9 @@ std::optional<Targets> targets_of_inode(Method method, const MessageLite& reques
     case Method::kGetInode: return inode_of<proto::GetInodeRequest>(request);
     case Method::kSetAttributes: return inode_of<proto::SetAttributesRequest>(request);
     case Method::kMakeInode: return parent_of<proto::MakeInodeRequest>(request);
+    case Method::kLink:
+      return Targets{.inodes = {request_as<proto::LinkRequest>(request).inode(),
+                                request_as<proto::LinkRequest>(request).parent()}};
     case Method::kUnlink: return parent_of<proto::UnlinkRequest>(request);
     case Method::kMove:
       return Targets{.inodes = {request_as<proto::MoveRequest>(request).parent(),

@@ -317,6 +317,17 @@ TEST(Tokens, OneWithAPathSeesNothingElseByInode) {
   link.set_parent(p);
   link.set_name("stolen");
   EXPECT_EQ(rig.code<proto::InodeResponse>(Method::kLink, link), Code::kNotPermitted);
+  proto::MakeInodeRequest nameless;
+  nameless.set_parent(p);
+  nameless.set_type(proto::Attributes::FILE);
+  nameless.set_hold_for(kOwner);
+  const auto made = rig.held<proto::InodeResponse>(Method::kMakeInode, nameless);
+  ASSERT_TRUE(made) << made.error();
+  link.set_inode(made->attributes().inode());
+  link.set_name("first");
+  EXPECT_EQ(rig.code<proto::InodeResponse>(Method::kLink, link), Code::kOk) << "its first name";
+  link.set_name("second");
+  EXPECT_EQ(rig.code<proto::InodeResponse>(Method::kLink, link), Code::kNotPermitted);
   // What leaves the path is left.
   proto::RenameRequest move;
   move.set_from("/p/in");

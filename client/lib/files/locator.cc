@@ -16,6 +16,9 @@ constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;
 /// takes.
 constexpr uint64_t kLocatedAhead = 32 << 20;
 
+/// Answers of one locate(), each for a page of extents or thrown away since the file changed.
+constexpr int kMaxRounds = 10'000;
+
 }  // namespace
 
 Locator::Locator(FilesShared& shared, FileOwner& owner, uint64_t inode)
@@ -28,7 +31,7 @@ Locator::Locator(FilesShared& shared, FileOwner& owner, uint64_t inode)
 asio::awaitable<Status> Locator::locate(Context context, uint64_t begin, uint64_t end) {
   bool aligned = true;
   const Locations::Pin pin(locations_, begin, end);
-  while (true) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     const uint64_t known = locations_.known_from(begin, shared_.resources.now());
     if (known >= end) co_return Status{};
     {
@@ -55,20 +58,21 @@ asio::awaitable<Status> Locator::locate(Context context, uint64_t begin, uint64_
     shared_.resources.health.told_slow(answer->slow_servers());
     const auto extents = located_extents(*answer);
     if (!extents) co_return extents.error();
-    owner_.adopt(answer->attributes());
+    // Behind the end of the file there is nothing.
     const bool cut = answer->more() && !extents->empty();
-    const uint64_t learned =
-        cut ? std::min(to, extents->back().end()) : std::max(end, std::min(to, answer->attributes().size()));
+    const uint64_t learned = cut ? std::min(to, extents->back().end()) : to;
+    uint64_t fresh_from = from, fresh_to = learned;
+    // Something of it was written or truncated meanwhile: the answer may be from before.
+    const bool is_fresh = locations_.still_fresh(epoch, known, std::min(end, learned), fresh_from, fresh_to);
+    owner_.adopt(answer->attributes());
     if (learned <= known) {
       if (from == known) co_return Status{Code::kConflict, "the file changed while it was read"};
       aligned = false;  // a page of extents does not reach from the aligned start to here
       continue;
     }
-    uint64_t fresh_from = from, fresh_to = learned;
-    // Something of it was written or truncated meanwhile: the answer may be from before.
-    if (!locations_.still_fresh(epoch, known, std::min(end, learned), fresh_from, fresh_to)) continue;
-    locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
+    if (is_fresh) locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
   }
+  co_return Status{Code::kConflict, "the file keeps changing while it is read"};
 }
 
 void Locator::locate_after(uint64_t begin, uint64_t size) {

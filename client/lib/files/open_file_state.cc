@@ -9,7 +9,7 @@ namespace kintsugi::client {
 namespace {
 
 constexpr uint64_t kReadStep = 1 << 20;
-constexpr Duration kAfterNoAnswer = 10s;  ///< reads do not ask a metaserver again that has not answered
+constexpr Duration kAfterNoAnswer = 3s;  ///< reads do not ask a metaserver again that has not answered
 
 }  // namespace
 

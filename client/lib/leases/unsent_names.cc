@@ -68,7 +68,8 @@ asio::awaitable<Status> UnsentNames::flush(Context context) {
   while (dropped_ < last) {
     if (sending_) {
       const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, sending_span_);
-      co_await sent_.wait();
+      if (!co_await sent_.wait_until(context.deadline))
+        co_return Status{Code::kDeadlineExceeded, "names that come before are not written yet"};
       continue;
     }
     sending_ = true;
