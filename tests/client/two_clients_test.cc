@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "client/lib/files/open_files.h"
+#include "common/runtime/task_group.h"
 #include "tests/client/open_file_rig.h"
 #include "tests/expect_ok.h"
 #include "tests/test_seeds.h"
@@ -134,6 +135,32 @@ TEST(TwoClients, ReadsDoNotWaitForAMetaserverThatIsAway) {
     EXPECT_EQ(rig.read(0, kSmall), kOld);
   EXPECT_LT(rig.cluster.simulation.now() - before, 2s);
   rig.cluster.meta.answers_after.clear();
+}
+
+TEST(TwoClients, AReaderBesideAWriterOfTheSameProcessGetsOn) {
+  TwoClients rig(48, {.known_extents = 4});
+  constexpr uint64_t kPieces = 12, kPiece = 4096;
+  for (uint64_t i = 0; i < kPieces; ++i)
+    rig.write(rig.here, i * kPiece, Bytes(kPiece, std::byte('a' + i)));
+  bool stopped = false;
+  const auto write_on = [&]() -> asio::awaitable<void> {
+    while (!stopped) {
+      KINTSUGI_EXPECT_OK(co_await rig.file().write({}, kPieces * kPiece, kOld));
+      KINTSUGI_EXPECT_OK(co_await rig.here.handle->sync({}));
+    }
+  };
+  runtime::TaskGroup writer(rig.cluster.simulation.executor(), rig.cluster.simulation.clock());
+  writer.spawn(write_on());
+  const TimePoint before = rig.cluster.simulation.now();
+  for (int i = 0; i < 20; ++i) {
+    const Bytes found = rig.read(0, kPieces * kPiece);
+    ASSERT_EQ(found.size(), kPieces * kPiece);
+    for (uint64_t piece = 0; piece < kPieces; ++piece)
+      ASSERT_EQ(found[piece * kPiece], std::byte('a' + piece));
+  }
+  EXPECT_LT(rig.cluster.simulation.now() - before, 5s);
+  stopped = true;
+  rig.cluster.run(writer.join());
 }
 
 /// What one of the two does to the file, and to the model. Whatever it changes is synced before the next step.

@@ -72,7 +72,7 @@ TEST(Foresight, DescriptorsThatAreNotClosedAreForetold) {
   // 80 are for the load, and 480 have been opened.
   EXPECT_NEAR(found[0].forecast().seconds_left(), (1024 - 560) / 0.2, 300);
   EXPECT_THAT(proto::describe(found[0]), HasSubstr("chunkserver-1: runs out of num_fds in 3"));
-  EXPECT_THAT(proto::advise(found[0]), HasSubstr("Raise that limit, or restart chunkserver-1"));
+  EXPECT_THAT(proto::advise(found[0]), HasSubstr("raise that limit or restart chunkserver-1"));
 }
 
 TEST(Foresight, TwoResourcesOfOneServerAreTwoAlarmsThatStayTheSameWhileTheirTimesChange) {

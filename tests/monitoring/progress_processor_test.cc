@@ -110,7 +110,7 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   EXPECT_THAT(verdict.processes_waiting(),
               UnorderedElementsAre(rig.meta, rig.server(2), rig.server(3), rig.server(4)));
   EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
-  EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor 95 % of the time")));
+  EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor for 95 % of the time")));
 
   rig.call_ms = 2;
   rig.delayed.clear();

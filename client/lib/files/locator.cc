@@ -62,15 +62,19 @@ asio::awaitable<Status> Locator::locate(Context context, uint64_t begin, uint64_
     const bool cut = answer->more() && !extents->empty();
     const uint64_t learned = cut ? std::min(to, extents->back().end()) : to;
     uint64_t fresh_from = from, fresh_to = learned;
-    // Something of it was written or truncated meanwhile: the answer may be from before.
+    // Something of it was written or truncated meanwhile: the answer may be from before, unless it has the newest
+    // attributes.
     const bool is_fresh = locations_.still_fresh(epoch, known, std::min(end, learned), fresh_from, fresh_to);
-    owner_.adopt(answer->attributes());
+    const bool is_newest = owner_.adopt(answer->attributes());
     if (learned <= known) {
       if (from == known) co_return Status{Code::kConflict, "the file changed while it was read"};
       aligned = false;  // a page of extents does not reach from the aligned start to here
       continue;
     }
-    if (is_fresh) locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
+    if (is_newest)
+      locations_.learn(from, learned, *extents, shared_.resources.now());
+    else if (is_fresh)
+      locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
   }
   co_return Status{Code::kConflict, "the file keeps changing while it is read"};
 }

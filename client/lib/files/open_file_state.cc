@@ -24,8 +24,10 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
 
 // ---- what others do to the file
 
-void OpenFileState::adopt(const proto::Attributes& attributes) {
-  if (attributes_.adopt(attributes) == FileAttributes::Adopted::kChanged) reader_.forget(0, UINT64_MAX);
+bool OpenFileState::adopt(const proto::Attributes& attributes) {
+  const FileAttributes::Adopted adopted = attributes_.adopt(attributes);
+  if (adopted == FileAttributes::Adopted::kChanged) reader_.forget(0, UINT64_MAX);
+  return adopted != FileAttributes::Adopted::kOlder;
 }
 
 void OpenFileState::take_answer(const proto::Attributes& attributes, uint64_t since) {

@@ -47,7 +47,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   /// Asks for what others did to the file. Under a lease nobody can have done anything, and nothing is asked.
   asio::awaitable<Status> see_others(Context context);
   /// Others may have changed the file when the attributes are newer than what this process knows of.
-  void adopt(const proto::Attributes& attributes) override;
+  bool adopt(const proto::Attributes& attributes) override;
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
   /// Learns where the bytes of a small file lie that has just been opened. May be empty.
   void learn_locations(const proto::OpenReadResponse& where) {
