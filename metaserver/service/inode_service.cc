@@ -217,20 +217,27 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       if (response.lease()) response.set_file_policy(names_.policies.of_directory(store_.kv, *made));
       co_return module.finish(named(status, request.name()));
     }
-    if (!status.ok() || !request.lease() || !lease_grants_.grant(request.hold_for(), *made))
-      co_return module.finish(named(status, request.name()));
-    // Others may have found and changed the file while this call waited. Now nobody else can.
-    response.set_lease(true);
-    const Status found = attributes_of(*made, response);
-    co_await clients_.promises.await_heard(clients_.promises.note_change(*made, request.hold_for()));
+    if (!status.ok() || !request.lease()) co_return module.finish(named(status, request.name()));
+    const Status found = co_await grant_lease(request, *made, response);
     co_return module.finish(named(co_await store_.finish_read(module.context(), found), request.name()));
   }
   clients_.sessions.hold(request.hold_for(), *made);
-  if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
-    response.set_lease(lease_grants_.grant(request.hold_for(), *made));
   clients_.promises.note_promise(request.change().session(), InodeId{request.parent()}, Promises::kNames);
   clients_.promises.note_promise(request.change().session(), *made);
-  co_return module.finish(co_await store_.finish_repeated(module.context(), attributes_of(*made, response)));
+  const bool lease = request.lease() && request.type() != proto::Attributes::DIRECTORY;
+  const Status found =
+      lease ? co_await grant_lease(request, *made, response) : attributes_of(*made, response);
+  co_return module.finish(co_await store_.finish_repeated(module.context(), found));
+}
+
+asio::awaitable<Status> InodeService::grant_lease(const proto::MakeInodeRequest& request, InodeId made,
+                                                  InodeResponse& response) {
+  response.set_lease(lease_grants_.grant(request.hold_for(), made));
+  // Others may have found and changed the file while the call waited. With a lease nobody else can any more.
+  const Status found = attributes_of(made, response);
+  if (response.lease())
+    co_await clients_.promises.await_heard(clients_.promises.note_change(made, request.hold_for()));
+  co_return found;
 }
 
 asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,

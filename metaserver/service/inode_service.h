@@ -53,6 +53,10 @@ class InodeService {
   asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,
                                       uint64_t size, bool last);
   Status attributes_of(InodeId id, InodeResponse& response) const;
+  /// Gives the lease of a new file to the session that it is held for, if that may have it. Returns what became of its
+  /// attributes.
+  asio::awaitable<Status> grant_lease(const proto::MakeInodeRequest& request, InodeId made,
+                                      InodeResponse& response);
   Status find(const proto::LookupRequest& request, InodeResponse& response) const;
 
   /// Whoever opens a file of at most so many bytes is told at once where they lie.
