@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 
+#include "client/lib/files/open_flags.h"
 #include "client/mount/request_caller.h"
 #include "common/posix/set_ids.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-/// The metaserver sets this bit in ids of inodes in snapshots.
-constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
 bool writes(int flags) {
   return (flags & O_ACCMODE) != O_RDONLY;
@@ -35,11 +34,10 @@ FileOperations::FileOperations(const runtime::Runtime& runtime, client::OpenFile
 asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& caller, proto::Attributes told,
                                                               OpenFlags flags, bool made_now,
                                                               const proto::OpenReadResponse* where) {
-  // Said here and not only by the metaserver: what is written reaches it later.
-  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
+  if (Status may_open = client::check_may_open(told.inode(), flags.flags); !may_open.ok()) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());
-    co_return Status{Code::kReadOnly, "is in a snapshot"};
+    co_return may_open;
   }
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, true, where);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
