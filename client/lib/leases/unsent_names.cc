@@ -81,9 +81,19 @@ asio::awaitable<Status> UnsentNames::flush(Context context) {
   co_return Status{};
 }
 
+size_t UnsentNames::next_count() const {
+  const size_t most = std::min(log_.size(), kAtOnce);
+  size_t count = 0;
+  for (size_t bytes = 0; count < most; ++count) {
+    bytes += log_.bytes_at(count);
+    if (count > 0 && bytes > kAtOnceBytes) break;
+  }
+  return count;
+}
+
 asio::awaitable<Status> UnsentNames::send_some(Context context) {
   proto::WriteNamesRequest request;
-  fill(request, std::min(log_.size(), kAtOnce));
+  fill(request, next_count());
   proto::WriteNamesResponse answer;
   KINTSUGI_CO_TRY(co_await calls_.call(context, rpc::Method::kWriteNames, request, answer));
   co_return take(request, answer);

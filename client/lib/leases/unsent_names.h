@@ -11,6 +11,7 @@
 #include "client/lib/leases/repeated_calls.h"
 #include "client/lib/leases/session.h"
 #include "client/lib/resources.h"
+#include "common/rpc/frame.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 
@@ -28,8 +29,10 @@ class NameChangesHearer {
 /// it (InodeCalls). One call with changes is under way at a time, so they arrive in their order. Single-threaded.
 class UnsentNames {
  public:
-  static constexpr size_t kAlong = 64;     ///< changes at most that go along with another call
-  static constexpr size_t kAtOnce = 500;   ///< changes in one call
+  static constexpr size_t kAlong = 64;  ///< changes at most that go along with another call
+  static constexpr size_t kAlongBytes = 64 << 10;
+  static constexpr size_t kAtOnce = 500;                            ///< changes in one call
+  static constexpr size_t kAtOnceBytes = rpc::kMaxHeaderBytes / 2;  ///< unless one alone has more
   static constexpr size_t kBeginAt = 128;  ///< changes that wait until a call is begun
 
   /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
@@ -40,7 +43,7 @@ class UnsentNames {
   void set_hearer(NameChangesHearer& hearer) { hearer_ = &hearer; }
   const NameLog& log() const { return log_; }
   bool pending() const { return !log_.empty(); }
-  bool is_little() const { return log_.size() <= kAlong; }
+  bool is_little() const { return log_.size() <= kAlong && log_.bytes() <= kAlongBytes; }
   /// Attributes of the inode were changed, and the metaserver does not know it yet.
   bool has_attributes_of(uint64_t inode) const;
   /// A call is under way. Without one the metaserver may still have been sent what is pending, by a call that had no answer.
@@ -64,6 +67,8 @@ class UnsentNames {
 
  private:
   asio::awaitable<Status> send_some(Context context);
+  /// So many changes go in one call.
+  size_t next_count() const;
   /// The first changes of the log, as they are to be made by now.
   void fill(proto::WriteNamesRequest& request, size_t count);
   Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);
