@@ -122,6 +122,14 @@ Status FakeMetaServer::write_file(Files file, proto::Attributes& into) {
   return {};
 }
 
+Status FakeMetaServer::write_names(const proto::WriteNamesRequest& request,
+                                   proto::WriteNamesResponse& response) {
+  if (!refuses_names.ok()) return refuses_names;
+  for (int i = 0; i < request.changes_size(); ++i)
+    response.add_changes();
+  return {};
+}
+
 Status FakeMetaServer::write_extents(const proto::WriteExtentsRequest& request,
                                      proto::WriteExtentsResponse& response) {
   if (!inodes.contains(request.inode()) && request.more().empty()) return {Code::kStale, "no such inode"};

@@ -53,7 +53,9 @@ class UnsentNames {
 
   /// False: there is no room for it.
   bool append(proto::NameChange change);
-  /// What was changed before is durable at the metaserver, or refused. kUnavailable.
+  /// What was changed before is durable at the metaserver, or refused: one by one, or all that go in one call if this
+  /// client may not write names any more, as with another token. kUnavailable; kPermissionDenied: the token has ended,
+  /// and nothing is given up before the metaserver says what another one may do.
   asio::awaitable<Status> flush(Context context);
   /// Begins a flush() and does not wait for it.
   void start_flush();
@@ -67,6 +69,8 @@ class UnsentNames {
 
  private:
   asio::awaitable<Status> send_some(Context context);
+  asio::awaitable<Status> send(Context context, const proto::WriteNamesRequest& request,
+                               proto::WriteNamesResponse& answer);
   /// So many changes go in one call.
   size_t next_count() const;
   /// The first changes of the log, as they are to be made by now.
