@@ -55,6 +55,7 @@ asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& call
   const proto::Attributes now = handle->file().attributes();
   OpenAnswer answer;
   answer.keep_cache = pages_.has(now);
+  if (!answer.keep_cache) pages_.dropped_by_kernel(handle->file());
   // The kernel may have attributes from before; whoever opens a file must see what others wrote before they closed it.
   if (!answer.keep_cache && !made_now) {
     const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
@@ -146,7 +147,8 @@ asio::awaitable<Status> FileOperations::release(const Caller& caller, NodeId nod
     if (files_.session().has_locks(node, false, owner))
       (void)co_await locks_.unlock(caller, node, owner, false);
   // Without a lease others may have changed it since it was opened, which the pages do not show.
-  if (files_.session().has_lease(node)) (void)pages_.has(file->handle->file().attributes());
+  const client::OpenFile& closed = file->handle->file();
+  if (files_.session().has_lease(node) && !pages_.are_old(closed)) (void)pages_.has(closed.attributes());
   co_return co_await file->handle->close(caller.context);
 }
 

@@ -35,6 +35,9 @@ class KernelBeliefs {
   /// The kernel may believe for so long that there is, or is not, a name in this directory.
   Lifetime lasts(const Caller& caller, NodeId directory) const;
 
+  /// Others changed something while the request was under way: the kernel may have been told to forget what it is about.
+  bool is_overtaken(const Caller& caller) const;
+
   /// The kernel is told these attributes, with which the metaserver has just answered, so that it tells of what others
   /// change of them for a while; or which nobody else can know of yet.
   void told(const Caller& caller, const proto::Attributes& attributes);

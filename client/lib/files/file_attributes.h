@@ -35,6 +35,11 @@ class FileAttributes {
   enum class Adopted { kOlder, kSame, kChanged };
   /// An answer that may tell of changes by others. kChanged: bytes that were read before may be old.
   Adopted adopt(const proto::Attributes& answer);
+  /// As others may have changed it between an earlier answer and the one to a change of our own.
+  void may_be_changed_by_others() { changed_by_others_ns_ = known_.changed_ns(); }
+  /// The time of the last change in the latest answer that was kChanged, or that others may have had a part in. 0: there
+  /// was none.
+  int64_t changed_by_others_ns() const { return changed_by_others_ns_; }
 
   /// Changed without a call, under a lease. The size stays.
   void set_here(const proto::Attributes& attributes);
@@ -48,6 +53,7 @@ class FileAttributes {
   proto::Attributes known_;
   /// Time of their last change according to the metaserver, whose clock may differ from this machine's.
   int64_t told_ns_;
+  int64_t changed_by_others_ns_ = 0;
   uint64_t heard_ = 0;
 };
 

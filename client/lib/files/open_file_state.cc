@@ -190,7 +190,13 @@ void OpenFileState::close_one() {
 asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
     Context context, proto::SetAttributesRequest request) {
   const auto self = shared_from_this();
-  co_return co_await changes_.set_attributes(context, std::move(request));
+  const bool leased = shared_.session.has_lease(inode());
+  auto set = co_await changes_.set_attributes(context, std::move(request));
+  if (set && !(leased && shared_.session.has_lease(inode()))) {
+    attributes_.may_be_changed_by_others();
+    reader_.forget(0, UINT64_MAX);
+  }
+  co_return set;
 }
 
 asio::awaitable<Status> OpenFileState::allocate(Context context, AllocateMode mode, uint64_t offset,

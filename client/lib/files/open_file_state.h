@@ -46,6 +46,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   asio::awaitable<Result<proto::Attributes>> refresh(Context context);
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   void adopt(const proto::Attributes& attributes) override;
+  int64_t changed_by_others_ns() const { return attributes_.changed_by_others_ns(); }
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
   /// Tells where the bytes of a small file lie that has just been opened. May be empty.
   void lies(const proto::OpenReadResponse& where) { reader_.learn(where, attributes_.size()); }
