@@ -14,10 +14,6 @@ Status ended() {
   return {Code::kBadHandle, "the connection has ended"};
 }
 
-Status own_thread() {
-  return {Code::kDeadlock, "a blocking call from a callback would wait for its own thread"};
-}
-
 }  // namespace
 
 Connection::Connection(ConnectionSettings settings) : settings_(std::move(settings)) {
@@ -45,6 +41,11 @@ asio::awaitable<Status> Connection::begin() {
   co_return Status{};
 }
 
+Status Connection::check_may_wait() const {
+  if (!is_own_thread()) return {};
+  return {Code::kDeadlock, "a blocking call from a callback would wait for its own thread"};
+}
+
 bool Connection::enter() {
   const std::lock_guard lock(mutex_);
   if (ending_) return false;
@@ -59,7 +60,8 @@ void Connection::leave() {
 
 Outcome Connection::call(asio::awaitable<Outcome> task) {
   if (!enter()) return ended();
-  const Outcome outcome = is_own_thread() ? Outcome(own_thread()) : client_->run(std::move(task));
+  const Status may_wait = check_may_wait();
+  const Outcome outcome = may_wait.ok() ? client_->run(std::move(task)) : Outcome(may_wait);
   leave();
   return outcome;
 }
@@ -94,7 +96,7 @@ Status Connection::disconnect() {
   {
     std::unique_lock lock(mutex_);
     if (ending_) return ended();
-    if (is_own_thread()) return own_thread();
+    KINTSUGI_TRY(check_may_wait());
     ending_ = true;
     left_.wait(lock, [this] { return calls_ == 0; });
   }

@@ -49,6 +49,8 @@ class Connection {
   /// before; kDeadlock: this is the connection's thread.
   Status disconnect();
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
+  /// kDeadlock: this is the connection's thread, which must not wait for itself, nor for a thread that waits for it.
+  Status check_may_wait() const;
 
   // ---- from tasks, on the connection's thread
   client::Client& client() { return client_->async(); }

@@ -26,6 +26,8 @@ asio::awaitable<Outcome> Directory::open(ConnectionPtr connection, std::string p
 }
 
 Outcome Directory::next(kintsugi_dirent& entry) {
+  // Before the lock, which a thread may have that waits for the connection's.
+  KINTSUGI_TRY(connection_->check_may_wait());
   const std::lock_guard lock(mutex_);
   while (at_ == page_.entries_size()) {
     if (!more_) return int64_t{0};

@@ -20,7 +20,7 @@ class Directory {
 
   Directory(ConnectionPtr connection, uint64_t inode) : connection_(std::move(connection)), inode_(inode) {}
 
-  /// 1, or 0 at the end.
+  /// 1, or 0 at the end. kDeadlock as Connection::call has it, also where nothing has to be fetched.
   Outcome next(kintsugi_dirent& entry);
   const ConnectionPtr& connection() const { return connection_; }
 

@@ -4,6 +4,7 @@
 
 #include "client/capi/access.h"
 #include "client/capi/path_walk.h"
+#include "client/lib/files/open_flags.h"
 
 namespace kintsugi::capi {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kAttempts = 16;
 uint32_t wanted_by(int flags) {
   uint32_t wanted = 0;
   if ((flags & O_ACCMODE) != O_WRONLY) wanted |= kMayRead;
-  if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) wanted |= kMayWrite;
+  if (client::changes_file(flags)) wanted |= kMayWrite;
   return wanted;
 }
 
@@ -55,6 +56,7 @@ Status check_type(const Place& place, int flags) {
 
 asio::awaitable<Status> open_existing(ConnectionPtr connection, const proto::Attributes& attributes,
                                       int flags, FilePtr& opened) {
+  KINTSUGI_CO_TRY(client::check_may_open(attributes.inode(), flags));
   KINTSUGI_CO_TRY(co_await check_access(connection->context(), connection->calls(), connection->caller(),
                                         attributes, wanted_by(flags)));
   const FilePtr file = File::open(connection, connection->files().open(attributes), flags);

@@ -6,6 +6,19 @@ namespace kintsugi::mount {
 
 asio::awaitable<Result<AttributesAnswer>> AttributeOperations::get_attributes(const Caller& caller,
                                                                               NodeId node) {
+  auto answer = co_await find_attributes(caller, node);
+  const auto file = files_.find(node);
+  // The kernel asks before it reads what it has, if it may not believe what it was told before.
+  if (answer && file && pages_.are_old(*file)) {
+    const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
+                             runtime::named_target(caller.context, "kernel"));
+    co_await pages_.drop_old(*file);
+  }
+  co_return answer;
+}
+
+asio::awaitable<Result<AttributesAnswer>> AttributeOperations::find_attributes(const Caller& caller,
+                                                                               NodeId node) {
   if (const proto::Attributes* removed = told_.removed_directory(node))
     co_return AttributesAnswer{ToldInodes::shown(*removed), beliefs_.lasts(caller)};
   if (const proto::Attributes* made = files_.names().made(node)) co_return told_.answer_of(caller, *made);
@@ -15,8 +28,11 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::get_attributes(co
   // hear.
   const Lifetime confirmed = files_.session().has_lease(node) ? beliefs_.still_confirmed(node) : Lifetime{};
   if (confirmed > Lifetime{})
-    if (const auto file = files_.find(node))
-      co_return AttributesAnswer{ToldInodes::shown(file->attributes()), confirmed};
+    if (const auto file = files_.find(node)) {
+      AttributesAnswer answer = told_.answer_of_open(caller, *file, false);
+      if (answer.valid != Lifetime{}) answer.valid = confirmed;
+      co_return answer;
+    }
   const bool is_root = node == root_;
   const bool remembered = is_root && last_known_.root.has_value();
   const auto found = co_await files_.calls().get(last_known_.asking(caller.context, remembered), node);
@@ -60,13 +76,14 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::set_attributes(
     if (file) pages_.attributes_set(node, before, known->changed_ns());
     told_.remember_special(*known);
     beliefs_.told_changed(caller, *known);
+    if (file) co_return told_.answer_of_open(caller, *file, true);
     co_return AttributesAnswer{ToldInodes::shown(*known), beliefs_.lasts(caller)};
   }
   if (file) {
     const auto changed = co_await file->set_attributes(caller.context, std::move(request));
     if (!changed) co_return changed.error();
     beliefs_.told_changed(caller, *changed);
-    co_return AttributesAnswer{ToldInodes::shown(*changed), beliefs_.lasts(caller)};
+    co_return told_.answer_of_open(caller, *file, true);
   }
   const auto changed =
       co_await files_.calls().set_attributes(caller.context, std::move(request), caller.unique);

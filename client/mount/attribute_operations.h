@@ -29,6 +29,8 @@ class AttributeOperations {
   asio::awaitable<Status> remove_xattr(const Caller& caller, NodeId node, std::string_view name);
 
  private:
+  asio::awaitable<Result<AttributesAnswer>> find_attributes(const Caller& caller, NodeId node);
+
   client::OpenFiles& files_;
   KernelBeliefs& beliefs_;
   ToldInodes& told_;

@@ -1,10 +1,13 @@
 /// Which pages the kernel's page cache may have, and what it is told to forget.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "client/lib/files/open_file.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
 #include "common/proto/types.pb.h"
@@ -29,13 +32,36 @@ class CachedPages {
   /// kernel, since no pages are concerned.
   asio::awaitable<void> attributes_changed(NodeId node);
 
-  size_t count() const { return versions_.size(); }
+  /// The answer that the kernel is given. It drops pages by itself when it takes another size or time of the last write
+  /// from one: but for kAfterSetting, which it takes as its own change. It takes nothing from one that is kOvertaken by
+  /// what it was told to forget meanwhile.
+  enum class Answer { kUsual, kOvertaken, kAfterSetting };
+  /// The kernel is told these attributes of the file.
+  void told(const client::OpenFile& file, const proto::Attributes& attributes, Answer answer);
+  /// The kernel may have pages from before a change by others, of which this process has heard since the file was
+  /// opened: it has to ask again before it reads them.
+  bool are_old(const client::OpenFile& file) const;
+  /// The kernel drops pages of the file by itself, as it does when it opens it.
+  void dropped_by_kernel(const client::OpenFile& file);
+  /// Old pages that the kernel does not drop by itself, as those of a file that has the size and time of before, are gone
+  /// when this returns. Waits for the kernel's locks of pages: never inside a request for some of them.
+  asio::awaitable<void> drop_old(const client::OpenFile& file);
+
+  size_t count() const { return files_.size(); }
 
  private:
   Notifier* notifier_;
   const size_t remembered_;
-  /// Bounded; value: time of the file's last change, as its version.
-  std::unordered_map<NodeId, int64_t> versions_;
+  struct Pages {
+    int64_t version = 0;      ///< the time of the file's last change, as of has() or attributes_set()
+    int64_t dropped_for = 0;  ///< the change by others after which pages were last dropped
+    bool must_drop = false;   ///< there is another, and the kernel does not see by itself that there is
+    /// Size, and time of the last write, as the kernel has them.
+    std::optional<std::pair<uint64_t, int64_t>> told;
+  };
+  Pages& pages(NodeId node);
+
+  std::unordered_map<NodeId, Pages> files_;  ///< bounded
 };
 
 }  // namespace kintsugi::mount

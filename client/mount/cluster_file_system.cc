@@ -17,7 +17,7 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       last_known_(runtime.clock),
       beliefs_(runtime, files.session(), notifier, tasks_, {options.cached_for, options.remembered}),
       pages_(notifier, options.remembered),
-      told_(files, beliefs_, options.remembered),
+      told_(files, beliefs_, pages_, options.remembered),
       handles_(runtime, files, {options.open_handles, options.listing_positions}),
       attribute_operations_(files, beliefs_, told_, pages_, last_known_, options.root),
       name_operations_(files, beliefs_, told_),

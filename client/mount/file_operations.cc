@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 
+#include "client/lib/files/open_flags.h"
 #include "client/mount/request_caller.h"
 #include "common/posix/set_ids.h"
-#include "common/proto/agreed_numbers.h"
 
 namespace kintsugi::mount {
 namespace {
@@ -34,12 +34,11 @@ FileOperations::FileOperations(const runtime::Runtime& runtime, client::OpenFile
 asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& caller, proto::Attributes told,
                                                               OpenFlags flags, bool made_now,
                                                               const proto::OpenReadResponse* where) {
-  // Refused here, since written bytes reach the metaserver only later. GetInode has had the inode held: a hold and a
-  // release make the session tell it to let go.
-  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & proto::kSnapshotBit) != 0) {
+  // GetInode has had the inode held: a hold and a release make the session tell it to let go.
+  if (Status may_open = client::check_may_open(told.inode(), flags.flags); !may_open.ok()) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());
-    co_return Status{Code::kReadOnly, "is in a snapshot"};
+    co_return may_open;
   }
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, true, where);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
@@ -57,6 +56,7 @@ asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& call
   const proto::Attributes now = handle->file().attributes();
   OpenAnswer answer;
   answer.keep_cache = pages_.has(now);
+  if (!answer.keep_cache) pages_.dropped_by_kernel(handle->file());
   // The kernel may have attributes from before; whoever opens a file must see what others wrote before they closed it.
   if (!answer.keep_cache && !made_now) {
     const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
@@ -148,7 +148,8 @@ asio::awaitable<Status> FileOperations::release(const Caller& caller, NodeId nod
     if (files_.session().has_locks(node, false, owner))
       (void)co_await locks_.unlock(caller, node, owner, false);
   // Without a lease others may have changed it since it was opened, which the pages do not show.
-  if (files_.session().has_lease(node)) (void)pages_.has(file->handle->file().attributes());
+  const client::OpenFile& closed = file->handle->file();
+  if (files_.session().has_lease(node) && !pages_.are_old(closed)) (void)pages_.has(closed.attributes());
   co_return co_await file->handle->close(caller.context);
 }
 

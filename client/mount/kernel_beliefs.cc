@@ -19,6 +19,10 @@ Lifetime KernelBeliefs::lasts(const Caller& caller, NodeId directory) const {
   return session_.is_shared(directory) ? Lifetime{0} : lasts(caller);
 }
 
+bool KernelBeliefs::is_overtaken(const Caller& caller) const {
+  return session_.believable(caller.asked, std::chrono::hours(1)) == Duration{};
+}
+
 void KernelBeliefs::told(const Caller& caller, const proto::Attributes& attributes) {
   told_changed(caller, attributes);
   Told& told = inodes_[attributes.inode()];

@@ -35,6 +35,9 @@ class KernelBeliefs {
   /// Returns for how long the kernel may believe that there is, or is not, a name in this directory.
   Lifetime lasts(const Caller& caller, NodeId directory) const;
 
+  /// Returns true if others changed something while the request was under way: the kernel may have been told to forget what it is about.
+  bool is_overtaken(const Caller& caller) const;
+
   /// Notes that the kernel gets attributes which the metaserver has just returned (it will report changes by others for
   /// a while), or of an inode that only this mount knows.
   void told(const Caller& caller, const proto::Attributes& attributes);

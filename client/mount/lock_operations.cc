@@ -31,13 +31,32 @@ asio::awaitable<Status> LockOperations::unlock(const Caller& caller, NodeId node
   LockRequest request;
   request.owner = owner;
   request.flock = whole_file;
-  return give_back(caller, node, request);
-}
-
-asio::awaitable<Status> LockOperations::give_back(const Caller& caller, NodeId node, LockRequest request) {
   request.lock.type = LockType::kUnlock;
   const auto done = co_await files_.locks().lock(caller.context, lock_request(node, request));
   co_return done ? Status{} : done.error();
+}
+
+asio::awaitable<void> LockOperations::give_back(const Caller& caller, proto::LockRequest wanted,
+                                                std::vector<proto::FileLock> before) {
+  wanted.clear_waits();
+  const uint64_t begin = wanted.lock().begin(), end = wanted.lock().end();
+  // What it had comes first: were all given back before, others could take that. A shared lock for which it gave up an
+  // exclusive one stays shared if others have one there by now.
+  for (const proto::FileLock& lock : before) {
+    *wanted.mutable_lock() = lock;
+    (void)co_await files_.locks().lock(caller.context, wanted);
+  }
+  wanted.mutable_lock()->set_type(proto::FileLock::NONE);
+  uint64_t rest = begin;
+  before.emplace_back().set_begin(end + 1);
+  for (const proto::FileLock& lock : before) {
+    if (rest < lock.begin()) {
+      wanted.mutable_lock()->set_begin(rest);
+      wanted.mutable_lock()->set_end(lock.begin() - 1);
+      (void)co_await files_.locks().lock(caller.context, wanted);
+    }
+    rest = lock.end() + 1;
+  }
 }
 
 asio::awaitable<Result<Lock>> LockOperations::get_lock(const Caller& caller, NodeId node,
@@ -64,10 +83,14 @@ asio::awaitable<Status> LockOperations::set_lock(const Caller& caller, NodeId no
   while (true) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);
-    const auto answer = co_await files_.locks().lock(caller.context, std::move(wanted));
+    std::vector<proto::FileLock> before =
+        files_.session().locks().own().table().owned(InodeId{node}, wanted.lock(), request.flock);
+    const auto answer = co_await files_.locks().lock(caller.context, wanted);
     if (!answer) co_return answer.error();
     if (answer->granted()) {
-      if (caller.interrupt->abandoned()) (void)co_await give_back(caller, node, request);
+      // One that was given back stays given back.
+      if (caller.interrupt->abandoned() && request.lock.type != LockType::kUnlock)
+        co_await give_back(caller, std::move(wanted), std::move(before));
       co_return Status{};
     }
     if (!request.wait) co_return Status{Code::kWouldBlock, "somebody else has the lock"};

@@ -23,8 +23,10 @@ class LockOperations {
   asio::awaitable<Status> unlock(const Caller& caller, NodeId node, LockOwner owner, bool whole_file);
 
  private:
-  /// Takes the range of the request away from its owner, and leaves what else the owner has in the file.
-  asio::awaitable<Status> give_back(const Caller& caller, NodeId node, LockRequest request);
+  /// The owner was told that it did not get what `wanted` asked for, and it was granted all the same: the range is again as
+  /// `before` says, and what else the owner has in the file stays.
+  asio::awaitable<void> give_back(const Caller& caller, proto::LockRequest wanted,
+                                  std::vector<proto::FileLock> before);
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
 
   runtime::Random& random_;

@@ -14,12 +14,20 @@ constexpr size_t kSpecialShare = 2;
 
 }  // namespace
 
-Attributes ToldInodes::attributes_of(const proto::Attributes& told) {
+Attributes ToldInodes::attributes_of(const Caller& caller, const proto::Attributes& told) {
   remember_special(told);
   const auto file = files_.find(told.inode());
   if (!file) return shown(told);
   file->adopt(told);
-  return shown(file->attributes());
+  return answer_of_open(caller, *file, false).attributes;
+}
+
+AttributesAnswer ToldInodes::answer_of_open(const Caller& caller, const client::OpenFile& file, bool set) {
+  const proto::Attributes known = file.attributes();
+  using Answer = CachedPages::Answer;
+  const Answer usual = beliefs_.is_overtaken(caller) ? Answer::kOvertaken : Answer::kUsual;
+  pages_.told(file, known, set ? Answer::kAfterSetting : usual);
+  return {shown(known), lasts(caller, known.inode())};
 }
 
 Attributes ToldInodes::shown(const proto::Attributes& known) {
@@ -52,17 +60,23 @@ Entry ToldInodes::entry_of(const Caller& caller, NodeId parent, std::string_view
   beliefs_.told(caller, told);
   Entry entry;
   entry.node = told.inode();
-  entry.attributes = attributes_of(told);
+  entry.attributes = attributes_of(caller, told);
   if (const auto special = specials_.find(told.inode()); special != specials_.end())
     ++special->second.lookups;
   entry.entry_valid = beliefs_.lasts(caller, parent);
-  entry.attributes_valid = beliefs_.lasts(caller);
+  entry.attributes_valid = lasts(caller, told.inode());
   return entry;
 }
 
 AttributesAnswer ToldInodes::answer_of(const Caller& caller, const proto::Attributes& told) {
   beliefs_.told(caller, told);
-  return {attributes_of(told), beliefs_.lasts(caller)};
+  const Attributes attributes = attributes_of(caller, told);
+  return {attributes, lasts(caller, told.inode())};
+}
+
+Lifetime ToldInodes::lasts(const Caller& caller, NodeId node) const {
+  const auto file = files_.find(node);
+  return file && pages_.are_old(*file) ? Lifetime{} : beliefs_.lasts(caller);
 }
 
 void ToldInodes::directory_is_removed(proto::Attributes directory) {

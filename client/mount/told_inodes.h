@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "client/lib/files/open_files.h"
+#include "client/mount/cached_pages.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel_beliefs.h"
 
@@ -20,14 +21,19 @@ inline constexpr uint32_t kBlockBytes = 4096;  ///< the block size that the kern
 class ToldInodes {
  public:
   /// References outlive it. It remembers at most `remembered` names.
-  ToldInodes(client::OpenFiles& files, KernelBeliefs& beliefs, size_t remembered)
-      : files_(files), beliefs_(beliefs), remembered_(remembered) {}
+  ToldInodes(client::OpenFiles& files, KernelBeliefs& beliefs, CachedPages& pages, size_t remembered)
+      : files_(files), beliefs_(beliefs), pages_(pages), remembered_(remembered) {}
 
   /// Returns what the kernel is told of an inode by this name, with what is not written out yet of it. Remembers the
   /// name of a directory.
   Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
+  /// The answer about a file as it is known here. `set`: they have just been changed by this request.
+  AttributesAnswer answer_of_open(const Caller& caller, const client::OpenFile& file, bool set);
   static Attributes shown(const proto::Attributes& known);
+  /// How long the kernel may believe what it is told of the inode now. While it has old pages it has to ask again before
+  /// it reads some: get_attributes drops them, which other answers do not wait for.
+  Lifetime lasts(const Caller& caller, NodeId node) const;
 
   /// Returns the directory that the kernel knows by this name. A name may be another directory's meanwhile, by another
   /// mount.
@@ -53,10 +59,11 @@ class ToldInodes {
   size_t kept() const { return removed_directories_.size() + specials_.size(); }
 
  private:
-  Attributes attributes_of(const proto::Attributes& told);
+  Attributes attributes_of(const Caller& caller, const proto::Attributes& told);
 
   client::OpenFiles& files_;
   KernelBeliefs& beliefs_;
+  CachedPages& pages_;
   const size_t remembered_;
   std::map<std::pair<NodeId, std::string>, NodeId> directory_names_;   ///< bounded
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;  ///< bounded

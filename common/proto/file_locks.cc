@@ -33,6 +33,20 @@ std::vector<proto::FileLock> FileLocks::conflicts(InodeId inode, const proto::Fi
   return found;
 }
 
+std::vector<proto::FileLock> FileLocks::owned(InodeId inode, const proto::FileLock& range,
+                                              bool whole_file) const {
+  std::vector<proto::FileLock> found;
+  const auto locks = locks_.find({inode, whole_file});
+  if (locks == locks_.end()) return found;
+  for (const proto::FileLock& lock : locks->second) {
+    if (!same_owner(lock, range) || !overlap(lock, range)) continue;
+    proto::FileLock& part = found.emplace_back(lock);
+    part.set_begin(std::max(lock.begin(), range.begin()));
+    part.set_end(std::min(lock.end(), range.end()));
+  }
+  return found;
+}
+
 Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool whole_file) {
   if (wanted.begin() > wanted.end() || wanted.session() == 0)
     return Status{Code::kInvalidArgument, "the lock has no range or no owner"};

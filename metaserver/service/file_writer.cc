@@ -40,10 +40,12 @@ Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std:
   writer.finish(inode, effects.freed);
   note_layout(transaction, wanted, extents, writer.shrunken());
   inode.set_size(size);
+  const int64_t changed_before_ns = inode.changed_ns();
   if (!wanted.keep_times) note_times(inode, wanted.modified_ns);
   if (wanted.kill_privileges) clear_privileges(transaction, wanted.inode, inode, Caller::root());
   transaction.put_message(keys::inode(wanted.inode), inode);
   attributes = to_attributes(wanted.inode, inode);
+  attributes.set_changed_before_ns(changed_before_ns);
   return {};
 }
 

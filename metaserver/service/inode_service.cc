@@ -5,7 +5,6 @@
 #include "metaserver/namespace/ops/links.h"
 #include "metaserver/namespace/ops/make.h"
 #include "metaserver/namespace/ops/move.h"
-#include "metaserver/namespace/ops/xattrs.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -19,9 +18,6 @@ constexpr sight::Site kLink{"metaserver.link"};
 constexpr sight::Site kUnlink{"metaserver.unlink"};
 constexpr sight::Site kMove{"metaserver.move"};
 constexpr sight::Site kListInode{"metaserver.list_inode", {}, {"entries"}};
-constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
-constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
-constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
 
 /// What a change returns that is about no inode.
 constexpr InodeId kNoResult = kRootInode;
@@ -47,9 +43,6 @@ void InodeService::register_on(rpc::Server& server) {
   server.handle<&InodeService::unlink>(Method::kUnlink, *this);
   server.handle<&InodeService::move>(Method::kMove, *this);
   server.handle<&InodeService::list>(Method::kListInode, *this);
-  server.handle<&InodeService::get_xattr>(Method::kGetXattr, *this);
-  server.handle<&InodeService::set_xattr>(Method::kSetXattr, *this);
-  server.handle<&InodeService::list_xattrs>(Method::kListXattrs, *this);
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
@@ -342,46 +335,6 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
   module.output(0, response.entries_size());
   co_return module.finish(
       co_await store_.finish_read(module.context(), about_inode(listed, request.directory())));
-}
-
-asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
-                                                proto::GetXattrResponse& response) {
-  sight::Module module{context, kGetXattr};
-  const Result<Place> place = names_.places.of(InodeId{request.inode()});
-  const Status found =
-      place ? extract(ops::get_xattr(Transaction(place->view()), Caller::from(request.caller()), place->id(),
-                                     request.name()),
-                      *response.mutable_value())
-            : place.error();
-  co_return module.finish(co_await store_.finish_read(module.context(), about_inode(found, request.inode())));
-}
-
-asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
-                                                Empty&) {
-  sight::Module module{context, kSetXattr};
-  KINTSUGI_CO_TRY(module.finish(co_await clients_.leases.settle(module.context(), InodeId{request.inode()},
-                                                                request.change().session())));
-  if (carried_out(store_.kv, request.change()))
-    co_return module.finish(co_await store_.finish_repeated(module.context()));
-  Transaction transaction(store_.kv);
-  Status set = request.remove() ? Status{} : store_.room.check();
-  if (set.ok()) set = ops::set_xattr(names_.inodes, transaction, Caller::from(request.caller()), request);
-  const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
-  co_return module.finish(about_inode(status, request.inode()));
-}
-
-asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
-                                                  proto::ListXattrsResponse& response) {
-  sight::Module module{context, kListXattrs};
-  const Result<Place> place = names_.places.of(InodeId{request.inode()});
-  const Result<std::vector<std::string>> names =
-      place ? ops::list_xattrs(Transaction(place->view()), place->id()) : place.error();
-  if (names)
-    for (const std::string& name : *names)
-      response.add_names(name);
-  const Status status = names ? Status{} : names.error();
-  co_return module.finish(
-      co_await store_.finish_read(module.context(), about_inode(status, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

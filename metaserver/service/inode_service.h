@@ -1,4 +1,4 @@
-/// The RPCs by inode (common/proto/inode.proto): names and attributes, contents and sessions apart.
+/// The RPCs by inode (common/proto/inode.proto): names and attributes. Contents, extended attributes and sessions are apart.
 #pragma once
 
 #include "common/rpc/server.h"
@@ -34,11 +34,6 @@ class InodeService {
   asio::awaitable<Status> move(Context context, const proto::MoveRequest& request, Empty& response);
   asio::awaitable<Status> list(Context context, const proto::ListInodeRequest& request,
                                proto::ListResponse& response);
-  asio::awaitable<Status> get_xattr(Context context, const proto::GetXattrRequest& request,
-                                    proto::GetXattrResponse& response);
-  asio::awaitable<Status> set_xattr(Context context, const proto::SetXattrRequest& request, Empty& response);
-  asio::awaitable<Status> list_xattrs(Context context, const proto::ListXattrsRequest& request,
-                                      proto::ListXattrsResponse& response);
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});

@@ -36,6 +36,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
                    state_.repairs.compactions),
       write_service_(state_.store, state_.names, state_.clients, state_.writes, file_writer_, names_service_),
       inode_service_(state_.store, state_.names, state_.clients, state_.lease_grants, file_service_),
+      xattr_service_(state_.store, state_.names, state_.clients),
       session_service_(state_.store, state_.names, state_.clients, state_.servers.slow),
       quota_service_(state_.store, state_.names),
       snapshot_service_(state_.store, state_.names),
@@ -53,11 +54,21 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       token_service_(state_.store, secret, server_),
       cluster_upkeep_(state_.store, state_.servers, state_.chunks, state_.writes.uploads, state_.repairs),
       namespace_upkeep_(state_.store, state_.names, state_.clients) {
+  register_services();
+  server_.admit_tokens_by(
+      [this](const rpc::Principal& by, rpc::Method method, google::protobuf::MessageLite& request) {
+        return token_gate_.admit(by, method, request);
+      });
+  server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
+}
+
+void MetaServer::register_services() {
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
   write_service_.register_on(server_);
   inode_service_.register_on(server_);
+  xattr_service_.register_on(server_);
   session_service_.register_on(server_);
   names_service_.register_on(server_);
   quota_service_.register_on(server_);
@@ -71,12 +82,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   format_service_.register_on(server_);
   daemon_list_.register_on(server_);
   token_service_.register_handlers();
-  server_.admit_tokens_by(
-      [this](const rpc::Principal& by, rpc::Method method, google::protobuf::MessageLite& request) {
-        return token_gate_.admit(by, method, request);
-      });
   tracing::TraceService::register_on(server_);
-  server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
 }
 
 MetaServer::~MetaServer() = default;

@@ -39,6 +39,7 @@
 #include "metaserver/service/token_service.h"
 #include "metaserver/service/trash_service.h"
 #include "metaserver/service/write_service.h"
+#include "metaserver/service/xattr_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -84,6 +85,7 @@ class MetaServer {
   std::optional<MonitorLease::Monitor> monitor() const { return monitor_service_.monitor(); }
 
  private:
+  void register_services();
   asio::awaitable<Status> open_store();
 
   MetaState state_;
@@ -96,6 +98,7 @@ class MetaServer {
   FileWriter file_writer_;
   WriteService write_service_;
   InodeService inode_service_;
+  XattrService xattr_service_;
   SessionService session_service_;
   QuotaService quota_service_;
   SnapshotService snapshot_service_;

@@ -17,6 +17,13 @@ bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCancelled;
 }
 
+/// Without the target of a link, which the client knows: those of many links would not fit into one answer.
+proto::Attributes attributes_of(InodeId id, const proto::StoredInode& inode) {
+  proto::Attributes attributes = to_attributes(id, inode);
+  attributes.clear_target();
+  return attributes;
+}
+
 }  // namespace
 
 void NamesService::register_on(rpc::Server& server) {
@@ -65,7 +72,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
   if (std::ranges::none_of(round.reserved, has_it))
     return {Code::kInvalidArgument, "is no id that was reserved for this client"};
   if (const auto there = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
-    *written.mutable_attributes() = to_attributes(id, *there);
+    *written.mutable_attributes() = attributes_of(id, *there);
     // A metaserver that has started anew since does not know of the lease; nobody can have come by the directory above.
     const bool ours = clients_.leases.owns(id, round.session) ||
                       (is_directory(*there) && clients_.leases.owns(parent, round.session) &&
@@ -88,7 +95,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
       ops::make(names_.inodes, transaction, Caller::from(request.caller()), parent, request.name(), wanted);
   if (!made) return made.error();
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
-  *written.mutable_attributes() = to_attributes(id, *stored);
+  *written.mutable_attributes() = attributes_of(id, *stored);
   if (is_directory(*stored)) {
     if (!clients_.leases.inherit(round.session, id))
       return {Code::kLimitExceeded, "would be one lease of a directory too many"};
@@ -119,7 +126,7 @@ Status NamesService::unlink(Transaction& transaction, const proto::NameChange& c
         ops::unlink(names_.inodes, transaction, Caller::from(change.unlink().caller()), what, round.freed));
   }
   if (const auto left = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
-    *written.mutable_attributes() = to_attributes(id, *left);
+    *written.mutable_attributes() = attributes_of(id, *left);
     written.set_lease(clients_.leases.owns(id, round.session));
   }
   return {};
@@ -142,7 +149,7 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
     note_change(*stored, change.at_ns());
     transaction.put_message(keys::inode(id), *stored);
   }
-  *written.mutable_attributes() = to_attributes(id, *stored);
+  *written.mutable_attributes() = attributes_of(id, *stored);
   written.set_lease(clients_.leases.owns(id, round.session));
   return {};
 }
@@ -234,7 +241,7 @@ void NamesService::tell_present(const proto::WriteNamesRequest& request,
     const InodeId id{request.changes(i).inode()};
     Written& written = *response.mutable_changes(i);
     if (const auto stored = reader.get_message<proto::StoredInode>(keys::inode(id))) {
-      *written.mutable_attributes() = to_attributes(id, *stored);
+      *written.mutable_attributes() = attributes_of(id, *stored);
       written.set_lease(clients_.leases.owns(id, request.session()));
     } else if (!request.changes(i).has_unlink()) {
       written.set_code(static_cast<int>(Code::kStale));

@@ -88,7 +88,7 @@ Status SessionService::take_lock(const proto::LockRequest& request, proto::LockR
   if (!exists && !gives_back) return {Code::kStale, "does not exist any more"};
   KINTSUGI_ASSIGN(const bool granted, clients_.locks.set(id, request.lock(), request.whole_file()));
   response.set_granted(granted);
-  if (exists) clients_.sessions.hold(session, id);
+  if (exists && !gives_back) clients_.sessions.hold(session, id);
   return {};
 }
 

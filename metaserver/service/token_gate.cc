@@ -37,12 +37,26 @@ Status withhold_leases(const Principal& by, Method method, MessageLite& request)
   switch (method) {
     case Method::kGetInode: static_cast<proto::GetInodeRequest&>(request).set_lease(false); return {};
     case Method::kMakeInode: static_cast<proto::MakeInodeRequest&>(request).set_lease(false); return {};
-    case Method::kKeepSession: static_cast<proto::KeepSessionRequest&>(request).clear_lease(); return {};
+    case Method::kKeepSession: {
+      // Nor does it give one back, upon which it would be told of changes in there.
+      auto& keep = static_cast<proto::KeepSessionRequest&>(request);
+      keep.clear_lease();
+      keep.clear_give_back();
+      keep.clear_locks_of();
+      return {};
+    }
     case Method::kWriteNames: return refused;
     case Method::kWriteExtents:
       return request_as<proto::WriteExtentsRequest>(request).has_names() ? refused : Status{};
     default: return {};
   }
+}
+
+/// A lock is given back also when its file has left the path, so that others get it.
+bool gives_lock_back(Method method, const MessageLite& request) {
+  if (method != Method::kLock) return false;
+  const auto& wanted = request_as<proto::LockRequest>(request);
+  return wanted.lock().type() == proto::FileLock::NONE && !wanted.test_only();
 }
 
 /// Locks that keep others from reading are no reader's.
@@ -101,8 +115,8 @@ Status TokenGate::admit(const Principal& by, Method method, MessageLite& request
 void TokenGate::forget_what_is_outside(const Principal& by, const Scope& scope,
                                        proto::KeepSessionRequest& request) const {
   const auto is_outside = [&](uint64_t inode) { return !check_inside(by, scope, inode).ok(); };
-  for (auto* named : {request.mutable_hold(), request.mutable_locks_of()})
-    named->erase(std::remove_if(named->begin(), named->end(), is_outside), named->end());
+  auto& hold = *request.mutable_hold();
+  hold.erase(std::remove_if(hold.begin(), hold.end(), is_outside), hold.end());
   auto& locks = *request.mutable_lock();
   const auto is_lock_outside = [&](const proto::HeldLock& lock) { return is_outside(lock.inode()); };
   locks.erase(std::remove_if(locks.begin(), locks.end(), is_lock_outside), locks.end());
@@ -128,7 +142,7 @@ Status TokenGate::check_scope(const Principal& by, Method method, MessageLite& r
     }
     return {};
   };
-  if (is_on_the_way(scope, method, request)) return {};
+  if (is_on_the_way(scope, method, request) || gives_lock_back(method, request)) return {};
   KINTSUGI_TRY(check_paths(targets->paths, false));
   KINTSUGI_TRY(check_paths(targets->renamed, true));
   for (const uint64_t inode : targets->inodes)
@@ -167,9 +181,12 @@ bool TokenGate::is_on_the_way(const Scope& scope, Method method, MessageLite& re
     return true;
   }
   if (method != Method::kLookup) return false;
-  const auto& wanted = request_as<proto::LookupRequest>(request);
+  auto& wanted = static_cast<proto::LookupRequest&>(request);
   const auto at = find(wanted.parent());
-  return at != above.end() && scope.path.names[static_cast<size_t>(at - above.begin())] == wanted.name();
+  if (at == above.end() || scope.path.names[static_cast<size_t>(at - above.begin())] != wanted.name())
+    return false;
+  wanted.set_session(0);  // else it would be told of all names that change there
+  return true;
 }
 
 Status TokenGate::check_inside(const Principal& by, const Scope& scope, uint64_t inode) const {

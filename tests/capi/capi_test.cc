@@ -57,6 +57,10 @@ TEST_F(CApi, CallsThatMeetARestartOfTheMetaserverEndWell) {
                                  cluster_directory() + " >&2"});
 }
 
+TEST_F(CApi, FilesInSnapshotsAreOpenedForReadingOnly) {
+  run_chapters({"snapshots"}, {"MAKE_SNAPSHOT=" + kBinaries + "/kintsugi snapshot create / s >&2"});
+}
+
 TEST_F(CApi, TheExamplesOfTheDocumentationWork) {
   run({kBinaries + "/library_example_c"});
   const Outcome file = kintsugi({"cat", "/greeting"});

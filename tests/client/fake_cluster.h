@@ -110,6 +110,8 @@ class FakeMetaServer {
   uint64_t inline_refused = 0;
   bool keeps_inline = false;          ///< bytes that come with WriteExtents
   Status refuses_writes;              ///< what WriteExtents is answered with
+  Status refuses_names;               ///< what WriteNames is answered with
+  Status refuses_pings;               ///< what Ping is answered with
   int locates = 0;                    ///< OpenRead calls
   std::vector<uint64_t> lost_leases;  ///< that sessions are told of
   bool grants_leases = false;         ///< to whoever asks
@@ -155,6 +157,7 @@ class FakeMetaServer {
   Status set_attributes(const proto::SetAttributesRequest& request, proto::InodeResponse& response);
   template <class Files>
   Status write_file(Files file, proto::Attributes& into);
+  Status write_names(const proto::WriteNamesRequest& request, proto::WriteNamesResponse& response);
   Status write_extents(const proto::WriteExtentsRequest& request, proto::WriteExtentsResponse& response);
   Status copy_extents(const proto::CopyExtentsRequest& request, proto::CopyExtentsResponse& response);
   Status keep_session(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);

@@ -117,8 +117,18 @@ Status FakeMetaServer::write_file(Files file, proto::Attributes& into) {
   attributes.set_size(std::max(attributes.size(), file.size_at_least()));
   attributes.set_modified_ns(file.modified_ns());
   if (file.kill_privileges()) attributes.set_mode(attributes.mode() & ~06000u);
+  const int64_t changed_before_ns = attributes.changed_ns();
   attributes.set_changed_ns(static_cast<int64_t>(next_id_++));
   into = attributes;
+  into.set_changed_before_ns(changed_before_ns);
+  return {};
+}
+
+Status FakeMetaServer::write_names(const proto::WriteNamesRequest& request,
+                                   proto::WriteNamesResponse& response) {
+  if (!refuses_names.ok()) return refuses_names;
+  for (int i = 0; i < request.changes_size(); ++i)
+    response.add_changes();
   return {};
 }
 

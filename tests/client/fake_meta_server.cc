@@ -68,11 +68,12 @@ void FakeMetaServer::start() {
   answer_change(Method::kWriteExtents, &FakeMetaServer::write_extents);
   answer_change(Method::kCopyExtents, &FakeMetaServer::copy_extents);
   answer(Method::kKeepSession, &FakeMetaServer::keep_session);
+  answer(Method::kWriteNames, &FakeMetaServer::write_names);
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
 }
 
 Status FakeMetaServer::ping(const proto::Empty&, proto::Empty&) {
-  return {};
+  return refuses_pings;
 }
 
 Status FakeMetaServer::stat(const proto::StatRequest& request, proto::StatResponse& response) {

@@ -24,6 +24,9 @@ TEST(FileAttributes, AnOlderAnswerNeverReplacesANewerOneWhoeverBringsIt) {
   file.take_written(attributes(20, 2));
   EXPECT_EQ(file.size(), 3u);
   EXPECT_EQ(file.adopt(attributes(30, 3)), FileAttributes::Adopted::kSame);
+  EXPECT_EQ(file.changed_by_others_ns(), 30);
+  file.take_answer(attributes(40, 4), file.heard());
+  EXPECT_EQ(file.changed_by_others_ns(), 30) << "that was changed here";
 }
 
 TEST(FileAttributes, AnAnswerDuringWhichNothingWasHeardIsTakenWhateverItsTime) {

@@ -139,6 +139,46 @@ TEST_F(Mounts, AReaderSeesWhatAnotherMountAppendsToTheFileThatItHasOpen) {
   ::close(reader);
 }
 
+TEST_F(Mounts, AReaderSeesARewriteThatLeavesSizeAndTimeOfTheFileThatItHasOpen) {
+  const std::string one = start_and_mount(), other = mount();
+  const int made = ::open((one + "/f").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);
+  ASSERT_TRUE(write_all(made, std::string(8192, 'A'), 0));
+  ASSERT_EQ(::close(made), 0);
+  const int reader = ::open((one + "/f").c_str(), O_RDONLY | O_CLOEXEC);
+  const auto reads = [reader] {
+    std::string seen(8192, '\0');
+    EXPECT_EQ(::pread(reader, seen.data(), seen.size(), 0), 8192);
+    return seen;
+  };
+  EXPECT_TRUE(reads() == std::string(8192, 'A'));
+  struct stat before{};
+  ASSERT_EQ(::fstat(reader, &before), 0);
+  for (const char letter : {'B', 'C', 'D', 'E'}) {
+    SCOPED_TRACE(letter);
+    // The kernel asks again at once when it was told of the change, and after a second when it was not.
+    if (letter == 'D') std::this_thread::sleep_for(seconds(2));
+    const int writer = ::open((other + "/f").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_TRUE(write_all(writer, std::string(8192, letter), 0));
+    const timespec times[] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(::futimens(writer, times), 0);
+    ASSERT_EQ(::fsync(writer), 0);
+    ASSERT_EQ(::close(writer), 0);
+    // Who looks at the name in between tells the kernel of the change as well.
+    struct stat looked{};
+    if (letter == 'E') ASSERT_EQ(::stat((one + "/f").c_str(), &looked), 0);
+    EXPECT_TRUE(reads() == std::string(8192, letter));
+    ASSERT_EQ(::fstat(reader, &looked), 0);
+    EXPECT_EQ(looked.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+  }
+  // The answer to a change of its own keeps the kernel from seeing that the time is another.
+  const int writer = ::open((other + "/f").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_TRUE(write_all(writer, std::string(8192, 'F'), 0));
+  ASSERT_EQ(::close(writer), 0);
+  ASSERT_EQ(::fchmod(reader, 0600), 0);
+  EXPECT_TRUE(reads() == std::string(8192, 'F'));
+  ::close(reader);
+}
+
 TEST_F(Mounts, OneThatStandsStillKeepsNobodyWaitingForLonger) {
   const std::string one = start_and_mount(), other = mount();
   ASSERT_EQ(::mkdir((one + "/d").c_str(), 0755), 0);

@@ -68,5 +68,47 @@ TEST_F(InterruptedLock, IsGivenBackAndLeavesTheOtherLocksOfItsOwner) {
   EXPECT_TRUE(is_locked(300, 300)) << "its owner believes to have it";
 }
 
+TEST_F(InterruptedLock, LeavesWhatItsOwnerHadOfTheRange) {
+  const auto shared = [this](uint64_t start, uint64_t end) {
+    LockRequest wanted = request(1, start, end, false);
+    wanted.lock.type = LockType::kRead;
+    return cluster.run(mount->set_lock(caller, node, wanted));
+  };
+  // Two locks in the range that is asked for, one that reaches beyond it, and one beside it.
+  KINTSUGI_ASSERT_OK(lock(1, 100, 104));
+  KINTSUGI_ASSERT_OK(shared(107, 108));
+  KINTSUGI_ASSERT_OK(lock(1, 118, 130));
+  KINTSUGI_ASSERT_OK(lock(1, 200, 209));
+  interrupt.request();
+  interrupt.abandon();
+  (void)lock(1, 102, 120);
+  interrupt = {};
+  for (const auto& [start, end] : {std::pair{100, 104}, {107, 108}, {118, 130}, {200, 209}})
+    for (int at = start; at <= end; ++at)
+      EXPECT_TRUE(is_locked(at, at)) << at << ": its owner believes to have it";
+  EXPECT_FALSE(is_locked(105, 106)) << "nobody knows of it";
+  EXPECT_FALSE(is_locked(109, 117)) << "nobody knows of it";
+  LockRequest reads = request(99, 107, 108, false);
+  reads.lock.type = LockType::kRead;
+  KINTSUGI_EXPECT_OK(cluster.run(mount->set_lock(caller, node, reads)));
+}
+
+TEST_F(InterruptedLock, LeavesAFileLockThatWasToBeChanged) {
+  LockRequest wanted = request(1, 0, 0, true);
+  wanted.flock = true;
+  wanted.lock.type = LockType::kRead;
+  KINTSUGI_ASSERT_OK(cluster.run(mount->set_lock(caller, node, wanted)));
+  wanted.lock.type = LockType::kWrite;
+  interrupt.request();
+  interrupt.abandon();
+  (void)cluster.run(mount->set_lock(caller, node, wanted));
+  interrupt = {};
+  wanted.wait = false;
+  wanted.owner = 2;
+  EXPECT_EQ(cluster.run(mount->set_lock(caller, node, wanted)).code(), Code::kWouldBlock);
+  wanted.lock.type = LockType::kRead;
+  KINTSUGI_EXPECT_OK(cluster.run(mount->set_lock(caller, node, wanted)));
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

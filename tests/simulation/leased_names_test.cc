@@ -243,6 +243,48 @@ TEST(LeasedNamesInACluster, NoMoreAreKnownThanThereMayBe) {
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+TEST(LeasedNamesInACluster, LinksWithLongTargetsAreWrittenHoweverManyWait) {
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  proto::MakeInodeRequest request;
+  request.set_mode(0755);
+  request.set_parent(kRoot);
+  request.set_name("d");
+  request.set_type(proto::Attributes::DIRECTORY);
+  const auto directory = cluster.run(files->names().make({}, request));
+  ASSERT_TRUE(directory) << directory.error();
+  cluster.run_for(1s);  // ids are reserved
+  request.set_parent(directory->inode());
+  request.set_type(proto::Attributes::SYMLINK);
+  request.set_target(std::string(4095, 't'));
+  // As an archive is unpacked: each link gets its owner and its times.
+  int links = 0, changes = 0;
+  while (true) {
+    request.set_name(fmt::format("l{}", links));
+    const auto link = cluster.run(files->names().make({}, request));
+    ASSERT_TRUE(link) << link.error();
+    ++links;
+    if (files->names().made(link->inode()) == nullptr) break;  // the log was full
+    for (int i = 1; i <= 3; ++i) {
+      proto::SetAttributesRequest times;
+      times.set_inode(link->inode());
+      times.set_modified_ns(i);
+      changes += files->set_attributes(times).has_value();
+    }
+  }
+  EXPECT_GT(changes, 500) << "few waited: this shows nothing";
+  cluster.run_for(5s);
+  EXPECT_FALSE(files->names().pending());
+  const auto listed = cluster.run(cluster.client().list("/d"));
+  ASSERT_TRUE(listed) << listed.error();
+  EXPECT_EQ(listed->entries_size(), links);
+  for (const proto::DirectoryEntry& entry : listed->entries())
+    EXPECT_EQ(entry.attributes().target().size(), 4095u);
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
   for (const uint64_t seed : seeds({1, 2, 3})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -23,7 +23,9 @@ FileAttributes::Adopted FileAttributes::adopt(const proto::Attributes& answer) {
   const bool same = answer.changed_ns() == known_.changed_ns() &&
                     answer.modified_ns() == known_.modified_ns() && answer.size() == known_.size();
   if (!replace(answer, known_.changed_ns())) return Adopted::kOlder;
-  return same ? Adopted::kSame : Adopted::kChanged;
+  if (same) return Adopted::kSame;
+  changed_by_others_ns_ = answer.changed_ns();
+  return Adopted::kChanged;
 }
 
 void FileAttributes::set_here(const proto::Attributes& attributes) {

@@ -32,9 +32,20 @@ class FileAttributes {
   /// The answer to what set_here() changed. Its time here may be later than there: clocks differ.
   void take_written(const proto::Attributes& answer);
 
+  /// Returns true if nobody else changed the file between what is known of it and the change that has this answer.
+  bool is_next(const proto::Attributes& answer) const {
+    const int64_t before = answer.changed_before_ns();
+    return (before != 0 && before == known_.changed_ns()) || answer.changed_ns() == known_.changed_ns();
+  }
+
   enum class Adopted { kOlder, kSame, kChanged };
   /// An answer that may tell of changes by others. kChanged: bytes that were read before may be old.
   Adopted adopt(const proto::Attributes& answer);
+  /// Notes that others may have changed it between an earlier answer and the one to a change of our own.
+  void may_be_changed_by_others() { changed_by_others_ns_ = known_.changed_ns(); }
+  /// Returns the time of the last change in the latest answer that was kChanged, or that others may have had a part in. 0: there
+  /// was none.
+  int64_t changed_by_others_ns() const { return changed_by_others_ns_; }
 
   /// Changed without a call, under a lease. The size stays.
   void set_here(const proto::Attributes& attributes);
@@ -48,6 +59,7 @@ class FileAttributes {
   proto::Attributes known_;
   /// Time of their last change according to the metaserver, whose clock may differ from this machine's.
   int64_t told_ns_;
+  int64_t changed_by_others_ns_ = 0;
   uint64_t heard_ = 0;
 };
 

@@ -14,8 +14,8 @@ class FileOwner {
   virtual std::shared_ptr<void> pin() = 0;
   /// Takes attributes that the metaserver told in an answer. False: they are older than what is known.
   virtual bool adopt(const proto::Attributes& attributes) = 0;
-  /// Takes the answer to a change of our own, sent when FileAttributes::heard() was `since`. Without a lease it may also
-  /// tell of changes by others before it, so that where the bytes are is asked anew.
+  /// Takes the answer to a change of our own, sent when FileAttributes::heard() was `since`. If it may also tell of
+  /// changes by others before it, where the bytes are is asked anew.
   virtual void take_answer(const proto::Attributes& attributes, uint64_t since) = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;
 constexpr uint64_t kLocatedAhead = 32 << 20;
 
 /// Answers of one locate(), each for a page of extents or thrown away since the file changed.
-constexpr int kMaxRounds = 10'000;
+constexpr int kMaxRounds = 1024;
 
 }  // namespace
 

@@ -24,6 +24,8 @@ class Locator {
   /// it then. `begin`: end of what is being read ahead; `size`: that of the file.
   void locate_after(uint64_t begin, uint64_t size);
 
+  /// Everything is known from `offset` up to the result.
+  uint64_t known_from(uint64_t offset) { return locations_.known_from(offset, shared_.resources.now()); }
   /// The extents that touch the range, in order. REQUIRES: nothing was waited for since locate() of it.
   std::vector<LocatedExtent> find(uint64_t begin, uint64_t end) const { return locations_.find(begin, end); }
   /// The first byte from `offset` on that is stored, or that is in a hole; `end` when there is none before.

@@ -74,6 +74,10 @@ void OpenFile::adopt(const proto::Attributes& attributes) {
   state_->adopt(attributes);
 }
 
+int64_t OpenFile::changed_by_others_ns() const {
+  return state_->changed_by_others_ns();
+}
+
 void OpenFile::invalidate(uint64_t offset, uint64_t length) {
   state_->invalidate(offset, length == 0 || offset + length < offset ? UINT64_MAX : offset + length);
 }

@@ -80,6 +80,9 @@ class OpenFile {
   asio::awaitable<Result<proto::Attributes>> refresh(Context context);
   /// Takes attributes that the metaserver told in another answer.
   void adopt(const proto::Attributes& attributes);
+  /// Others have, or may have, changed it since it was opened here, last at this time (Attributes::changed_ns): whatever keeps bytes
+  /// that were read before has old ones. 0: nobody did, as far as is known here.
+  int64_t changed_by_others_ns() const;
   /// Another client changes that range (length 0: to the end): what is known or read ahead of it is forgotten.
   void invalidate(uint64_t offset = 0, uint64_t length = 0);
   /// Drops what was not written out, as after the loss of a lease: every handle's next sync or close says `why`.

@@ -31,8 +31,11 @@ bool OpenFileState::adopt(const proto::Attributes& attributes) {
 }
 
 void OpenFileState::take_answer(const proto::Attributes& attributes, uint64_t since) {
+  const bool alone = shared_.session.has_lease(inode()) || attributes_.is_next(attributes);
   attributes_.take_answer(attributes, since);
-  if (!shared_.session.has_lease(inode())) reader_.forget(0, UINT64_MAX);
+  if (alone) return;
+  attributes_.may_be_changed_by_others();
+  reader_.forget(0, UINT64_MAX);
 }
 
 asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh(Context context) {

@@ -48,6 +48,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState>, privat
   asio::awaitable<Status> see_others(Context context);
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   bool adopt(const proto::Attributes& attributes) override;
+  int64_t changed_by_others_ns() const { return attributes_.changed_by_others_ns(); }
   void invalidate(uint64_t begin, uint64_t end) { reader_.forget(begin, end); }
   /// Learns where the bytes of a small file lie that has just been opened. May be empty.
   void learn_locations(const proto::OpenReadResponse& where) {

@@ -58,13 +58,14 @@ asio::awaitable<Status> StoredReader::read(Context context, uint64_t offset, std
     for (const auto& other : units_) {
       if (other->begin > at) bytes = std::min(bytes, other->begin - at);
     }
-    KINTSUGI_CO_TRY(co_await read_now(context, at, into.subspan(done, bytes)));
-    done += bytes;
+    std::span<std::byte> part = into.subspan(done, bytes);
+    KINTSUGI_CO_TRY(co_await read_now(context, at, part));
+    done += part.size();
   }
   co_return Status{};
 }
 
-asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset, std::span<std::byte>& into) {
   const TimePoint give_up = shared_.give_up();
   runtime::Backoff backoff(shared_.resources.runtime.random, kFirstBackoff, kLongestBackoff);
   for (int attempt = 0;; ++attempt) {
@@ -89,9 +90,11 @@ asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset,
   }
 }
 
-asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset, std::span<std::byte>& into) {
+  // What one answer tells of is read before more is asked for: whoever changes the file meanwhile holds nobody up.
+  KINTSUGI_CO_TRY(co_await locator_.locate(context, offset, offset + 1));
+  into = into.first(std::min<uint64_t>(into.size(), locator_.known_from(offset) - offset));
   const uint64_t end = offset + into.size();
-  KINTSUGI_CO_TRY(co_await locator_.locate(context, offset, end));
   std::vector<LocatedExtent> extents = locator_.find(offset, end);
   if (extents.empty()) {
     std::memset(into.data(), 0, into.size());

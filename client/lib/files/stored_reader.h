@@ -43,8 +43,8 @@ class StoredReader {
     uint64_t span = 0;  ///< the region that reads the unit, as the target of waits
   };
 
-  asio::awaitable<Status> read_now(Context context, uint64_t offset, std::span<std::byte> into);
-  asio::awaitable<Status> try_read(Context context, uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> read_now(Context context, uint64_t offset, std::span<std::byte>& into);
+  asio::awaitable<Status> try_read(Context context, uint64_t offset, std::span<std::byte>& into);
   /// A small read, with what lies behind it in the stripe when it follows on another one.
   asio::awaitable<Status> read_packed(Context context, LocatedExtent part, std::span<std::byte> into);
   asio::awaitable<void> read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit);

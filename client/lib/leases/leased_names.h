@@ -50,8 +50,7 @@ class LeasedNames : private NameChangesHearer {
 
   /// Returns an inode that was made here and that the metaserver may not know yet. Null: ask the metaserver.
   const proto::Attributes* made(uint64_t inode) const;
-  /// Returns made() as long as the metaserver has not been sent the inode either. Who opens it then needs no call:
-  /// that it is held goes along with it (HeldInodes::held).
+  /// made(), unless the metaserver was sent it. Who opens it then needs no call: that it is held goes along (HeldInodes).
   const proto::Attributes* unsent(uint64_t inode) const {
     return unsent_.is_sending() ? nullptr : made(inode);
   }

@@ -22,6 +22,8 @@ class NameLog {
 
   bool empty() const { return changes_.empty(); }
   size_t size() const { return changes_.size(); }
+  size_t bytes() const { return end_ - begin_; }
+  size_t bytes_at(size_t i) const { return changes_[i].bytes; }
   const proto::NameChange& at(size_t i) const { return changes_[i].change; }
   /// Appends a change. Returns false if there is no room.
   bool append(proto::NameChange change);

@@ -3,12 +3,18 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "common/proto/types.pb.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kWriteNames{"client.write_names"};
+
+/// The same call will never succeed.
+bool is_final(const Status& refused) {
+  return refused.code() == Code::kAccessDenied || refused.code() == Code::kInvalidArgument;
+}
 
 }  // namespace
 
@@ -82,12 +88,44 @@ asio::awaitable<Status> UnsentNames::flush(Context context) {
   co_return Status{};
 }
 
+size_t UnsentNames::next_count() const {
+  const size_t most = std::min(log_.size(), kAtOnce);
+  size_t count = 0;
+  for (size_t bytes = 0; count < most; ++count) {
+    bytes += log_.bytes_at(count);
+    if (count > 0 && bytes > kAtOnceBytes) break;
+  }
+  return count;
+}
+
 asio::awaitable<Status> UnsentNames::send_some(Context context) {
   proto::WriteNamesRequest request;
-  fill(request, std::min(log_.size(), kAtOnce));
+  fill(request, next_count());
   proto::WriteNamesResponse answer;
-  KINTSUGI_CO_TRY(co_await calls_.call(context, rpc::Method::kWriteNames, request, answer));
+  const Status status = co_await send(context, request, answer);
+  if (is_final(status)) {
+    log::error("{} changes of names are lost: {}", request.changes_size(), status.to_string());
+    answer.clear_changes();
+    for (int i = 0; i < request.changes_size(); ++i)
+      answer.add_changes()->set_code(static_cast<int>(status.code()));
+  } else {
+    KINTSUGI_CO_TRY(status);
+  }
   co_return take(request, answer);
+}
+
+asio::awaitable<Status> UnsentNames::send(Context context, const proto::WriteNamesRequest& request,
+                                          proto::WriteNamesResponse& answer) {
+  const Status status = co_await calls_.call(context, rpc::Method::kWriteNames, request, answer);
+  if (status.code() != Code::kPermissionDenied) co_return status;
+  // A token that has ended is refused whatever it asks for, until another one takes its place.
+  const proto::Empty ping;
+  proto::Empty pong;
+  KINTSUGI_CO_TRY(co_await calls_.call(context, rpc::Method::kPing, ping, pong));
+  // It is good, or that has just happened.
+  const Status again = co_await calls_.call(context, rpc::Method::kWriteNames, request, answer);
+  if (again.code() != Code::kPermissionDenied) co_return again;
+  co_return Status{Code::kAccessDenied, again.message()};
 }
 
 bool UnsentNames::send_along(const Context& context, proto::WriteNamesRequest& request) {

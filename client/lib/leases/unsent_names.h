@@ -11,6 +11,7 @@
 #include "client/lib/leases/repeated_calls.h"
 #include "client/lib/leases/session.h"
 #include "client/lib/resources.h"
+#include "common/rpc/frame.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 
@@ -28,8 +29,10 @@ class NameChangesHearer {
 /// it (InodeCalls). One call with changes is under way at a time, so they arrive in their order. Single-threaded.
 class UnsentNames {
  public:
-  static constexpr size_t kAlong = 64;     ///< changes at most that go along with another call
-  static constexpr size_t kAtOnce = 500;   ///< changes in one call
+  static constexpr size_t kAlong = 64;  ///< changes at most that go along with another call
+  static constexpr size_t kAlongBytes = 64 << 10;
+  static constexpr size_t kAtOnce = 500;                            ///< changes in one call
+  static constexpr size_t kAtOnceBytes = rpc::kMaxHeaderBytes / 2;  ///< unless one alone has more
   static constexpr size_t kBeginAt = 128;  ///< changes that wait until a call is begun
 
   /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs the background work.
@@ -40,7 +43,7 @@ class UnsentNames {
   void set_hearer(NameChangesHearer& hearer) { hearer_ = &hearer; }
   const NameLog& log() const { return log_; }
   bool pending() const { return !log_.empty(); }
-  bool is_little() const { return log_.size() <= kAlong; }
+  bool is_little() const { return log_.size() <= kAlong && log_.bytes() <= kAlongBytes; }
   /// Returns true if attributes of the inode were changed, and the metaserver does not know it yet.
   bool has_attributes_of(uint64_t inode) const;
   /// Returns true if a call is under way. Without one the metaserver may still have been sent what is pending, by a
@@ -51,7 +54,9 @@ class UnsentNames {
 
   /// Appends a change. Returns false if there is no room for it.
   bool append(proto::NameChange change);
-  /// Waits until what was changed before is durable at the metaserver, or refused. kUnavailable.
+  /// Waits until what was changed before is durable at the metaserver, or refused: one by one, or all that go in one call
+  /// if this client may not write names any more, as with another token. kUnavailable, kDeadlineExceeded;
+  /// kPermissionDenied: the token has ended, and nothing is given up before the metaserver says what another one may do.
   asio::awaitable<Status> flush(Context context);
   /// Begins a flush() and does not wait for it.
   void start_flush();
@@ -65,6 +70,10 @@ class UnsentNames {
 
  private:
   asio::awaitable<Status> send_some(Context context);
+  asio::awaitable<Status> send(Context context, const proto::WriteNamesRequest& request,
+                               proto::WriteNamesResponse& answer);
+  /// Returns how many changes go in one call.
+  size_t next_count() const;
   /// Fills in the first changes of the log, as they are to be made by now.
   void fill(proto::WriteNamesRequest& request, size_t count);
   Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);

@@ -32,6 +32,7 @@ void test_files(void);     /* everything that is done with an open file */
 void test_names(void);     /* everything that is done with paths */
 void test_users(void);     /* permissions of others than root */
 void test_threads(void);   /* asynchronous calls, and calls of many threads */
+void test_snapshots(void); /* what is in a snapshot */
 void test_restart(void);   /* the metaserver goes away and comes back */
 
 #endif

@@ -163,3 +163,24 @@ void test_files(void) {
   copies(connection);
   EXPECT(kintsugi_disconnect(connection), 0);
 }
+
+/* A file in a snapshot is read, and not opened for anything else, whoever asks. */
+void test_snapshots(void) {
+  kintsugi_t *connection = connected(NULL);
+  const char *path = "/.snapshots/s/f";
+  const int changing[] = {O_RDWR, O_WRONLY, O_RDONLY | O_TRUNC, O_RDWR | O_CREAT};
+  kintsugi_file_t *file = NULL;
+  EXPECT(kintsugi_open(connection, "/f", O_WRONLY | O_CREAT, 0666, &file), 0);
+  EXPECT(kintsugi_pwrite(file, "before", 6, 0), 6);
+  EXPECT(kintsugi_close(file), 0);
+  run("MAKE_SNAPSHOT");
+  for (size_t i = 0; i < sizeof changing / sizeof *changing; ++i) {
+    EXPECT(kintsugi_open(connection, path, changing[i], 0666, &file), -EROFS);
+    EXPECT_TRUE(file == NULL);
+  }
+  EXPECT(kintsugi_truncate(connection, path, 0), -EROFS);
+  EXPECT(kintsugi_open(connection, path, O_RDONLY, 0, &file), 0);
+  EXPECT(kintsugi_pread(file, got, kSize, 0), 6);
+  EXPECT(kintsugi_close(file), 0);
+  EXPECT(kintsugi_disconnect(connection), 0);
+}

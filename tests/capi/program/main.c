@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
     const char *name;
     void (*run)(void);
   } chapters[] = {{"arguments", test_arguments}, {"files", test_files},     {"names", test_names},
-                  {"users", test_users},         {"threads", test_threads}, {"restart", test_restart}};
+                  {"users", test_users},         {"threads", test_threads}, {"restart", test_restart},
+                  {"snapshots", test_snapshots}};
   for (int i = 1; i < argc; ++i) {
     size_t which = 0;
     while (which < sizeof chapters / sizeof *chapters && strcmp(chapters[which].name, argv[i]) != 0)

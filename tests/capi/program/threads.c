@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -99,6 +100,41 @@ static void hold(void *user, int64_t result) {
   note(&gate->entered, result);
   pthread_mutex_lock(&gate->mutex);
   pthread_mutex_unlock(&gate->mutex);
+}
+
+/* A callback reads a directory that another thread is reading. */
+struct Reading {
+  kintsugi_dir_t *directory;
+  pthread_t other;
+  int64_t read;
+  struct Pending pending;
+};
+
+static void *read_directory(void *argument) {
+  struct kintsugi_dirent entry;
+  EXPECT(kintsugi_readdir(argument, &entry), 1);
+  return NULL;
+}
+
+static void read_in_callback(void *user, int64_t result) {
+  struct Reading *reading = user;
+  struct kintsugi_dirent entry;
+  EXPECT(pthread_create(&reading->other, NULL, read_directory, reading->directory), 0);
+  usleep(200000); /* It has asked for the entries by then, and waits for this thread. */
+  reading->read = kintsugi_readdir(reading->directory, &entry);
+  note(&reading->pending, result);
+}
+
+static void directory_in_callback(kintsugi_t *connection) {
+  struct Reading reading = {.read = 0};
+  struct kintsugi_stat about;
+  begin(&reading.pending, 1);
+  EXPECT(kintsugi_opendir(connection, "/", &reading.directory), 0);
+  EXPECT(kintsugi_aio_stat(connection, "/", &about, read_in_callback, &reading), 0);
+  EXPECT(wait_for(&reading.pending), 0);
+  EXPECT(reading.read, -EDEADLK);
+  EXPECT(pthread_join(reading.other, NULL), 0);
+  EXPECT(kintsugi_closedir(reading.directory), 0);
 }
 
 /* Beyond the bound calls are refused, until others have ended. */
@@ -220,6 +256,7 @@ void test_threads(void) {
   kintsugi_t *connection = connected(&options);
   chain_of_callbacks(connection);
   bound(connection);
+  directory_in_callback(connection);
   many_threads(connection);
   races_of_close(connection);
   EXPECT(kintsugi_disconnect(connection), 0);
