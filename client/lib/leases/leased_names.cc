@@ -292,8 +292,8 @@ void LeasedNames::carried_out(const proto::NameChange& change,
   const uint64_t inode = change.inode();
   const Status status{static_cast<Code>(written.code()), "is not taken by the metaserver"};
   const uint64_t parent = change.has_make() ? change.make().parent() : change.unlink().parent();
-  const bool may_not = status.code() == Code::kAccessDenied && session_.leases().has(parent);
-  if (may_not) user_.end_leases({parent});  // the metaserver refuses the next ones at once
+  // Without the lease the next ones are refused at once.
+  if (status.code() == Code::kAccessDenied && session_.leases().has(parent)) user_.end_leases({parent});
   if (change.has_make()) {
     session_.leases().known(inode);
     // It was closed meanwhile, and the word of that may have come first.

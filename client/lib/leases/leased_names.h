@@ -50,10 +50,8 @@ class LeasedNames : private NameChangesHearer {
 
   /// Returns an inode that was made here and that the metaserver may not know yet. Null: ask the metaserver.
   const proto::Attributes* made(uint64_t inode) const;
-  /// made(), unless the metaserver was sent it. Who opens it then needs no call: that it is held goes along (HeldInodes).
-  const proto::Attributes* unsent(uint64_t inode) const {
-    return unsent_.is_sending() ? nullptr : made(inode);
-  }
+  /// Returns made(), unless the metaserver was sent it. Who opens it then needs no call: that it is held goes along (HeldInodes).
+  const proto::Attributes* unsent(uint64_t id) const { return unsent_.is_sending() ? nullptr : made(id); }
 
   // ---- the calls of InodeCalls, without a call where that can be
   asio::awaitable<Result<proto::Attributes>> lookup(Context context, proto::LookupRequest request);
