@@ -11,13 +11,13 @@ namespace {
 
 class NobodyElse final : public LeaseUser {
  public:
-  void recalled(const std::vector<uint64_t>&) override {}
-  void lost(const std::vector<uint64_t>&) override {}
+  void on_recalled(const std::vector<uint64_t>&) override {}
+  void on_lost(const std::vector<uint64_t>&) override {}
   void end_leases(const std::vector<uint64_t>&) override {}
   void want_lease(uint64_t) override {}
-  void refused(uint64_t, const Status&) override {}
-  void attributes_refused(uint64_t, const Status&) override {}
-  void written(const proto::Attributes&, bool) override {}
+  void on_refused(uint64_t, const Status&) override {}
+  void on_attributes_refused(uint64_t, const Status&) override {}
+  void on_written(const proto::Attributes&, bool) override {}
 };
 
 class UnsentNamesOf : public testing::Test, private NameChangesHearer {
