@@ -412,6 +412,64 @@ TEST(Tokens, ASessionKeepsTheRestWhenAFileOfItIsMovedOutOfThePath) {
   EXPECT_TRUE(is_free(leaves)) << "a token holds nothing outside of its path";
 }
 
+TEST(Tokens, OneWithAPathGivesALockBackThoughTheFileHasLeftThePath) {
+  TokenRig rig;
+  rig.make_tree();
+  rig.hold_new(TokenClaims::WRITE, "/p");
+  proto::KeepSessionRequest keep;
+  keep.set_all(true);
+  keep.set_session(kOther);
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  keep.set_session(kOwner);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  proto::LockRequest lock;
+  lock.set_inode(rig.inode_of("/p/file"));
+  lock.mutable_lock()->set_type(proto::FileLock::EXCLUSIVE);
+  lock.mutable_lock()->set_session(kOther);
+  const auto taken = rig.held<proto::LockResponse>(Method::kLock, lock);
+  ASSERT_TRUE(taken && taken->granted());
+  proto::RenameRequest move;
+  move.set_from("/p/file");
+  move.set_to("/q/moved");
+  ASSERT_TRUE(rig.call<proto::Empty>(Method::kRename, move));
+  proto::LockRequest others = lock;
+  others.mutable_lock()->set_session(kOwner);
+  const auto refused = rig.call<proto::LockResponse>(Method::kLock, others);
+  ASSERT_TRUE(refused);
+  EXPECT_FALSE(refused->granted());
+  EXPECT_EQ(rig.code<proto::LockResponse>(Method::kLock, lock), Code::kAccessDenied)
+      << "no lock is taken there";
+  lock.mutable_lock()->set_type(proto::FileLock::NONE);
+  EXPECT_EQ(rig.code<proto::LockResponse>(Method::kLock, lock), Code::kOk);
+  const auto free = rig.call<proto::LockResponse>(Method::kLock, others);
+  ASSERT_TRUE(free);
+  EXPECT_TRUE(free->granted());
+}
+
+TEST(Tokens, OneWithAPathIsToldOfNothingOutsideOfIt) {
+  TokenRig rig;
+  rig.make_tree();
+  rig.hold_new(TokenClaims::WRITE, "/p");
+  proto::KeepSessionRequest keep;
+  keep.set_session(kOther);
+  keep.set_all(true);
+  keep.set_believes(true);
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  proto::LookupRequest lookup;  // the way to its path
+  lookup.set_parent(kRoot);
+  lookup.set_name("p");
+  lookup.set_session(kOther);
+  ASSERT_TRUE(rig.held<proto::InodeResponse>(Method::kLookup, lookup));
+  keep.set_all(false);
+  keep.add_give_back(rig.inode_of("/q"));
+  keep.add_locks_of(rig.inode_of("/q"));
+  ASSERT_TRUE(rig.held<proto::KeepSessionResponse>(Method::kKeepSession, keep));
+  const TimePoint before = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.put("/q/secret-name"));
+  KINTSUGI_EXPECT_OK(rig.make_directory("/another"));
+  EXPECT_LT(rig.simulation.now() - before, 500ms) << "and nobody waits until it has heard";
+}
+
 TEST(Tokens, AnIdThatIsOfNothingYetIsOutside) {
   TokenRig rig;
   rig.make_tree();
