@@ -33,7 +33,7 @@ bool is_open_to_others(const proto::StoredInode& inode, uint32_t wanted) {
 
 /// Takes out of a request what a token must not have that changes nothing, or whose user 0 is not root.
 Status withhold_leases(const Principal& by, Method method, MessageLite& request) {
-  const Status refused{Code::kPermissionDenied, by.text() + " gets no write leases"};
+  Status refused{Code::kPermissionDenied, by.text() + " gets no write leases"};
   switch (method) {
     case Method::kGetInode: static_cast<proto::GetInodeRequest&>(request).set_lease(false); return {};
     case Method::kMakeInode: static_cast<proto::MakeInodeRequest&>(request).set_lease(false); return {};
@@ -62,7 +62,7 @@ bool gives_lock_back(Method method, const MessageLite& request) {
 /// Locks that keep others from reading are no reader's.
 Status check_lock(const Principal& by, Method method, const MessageLite& request) {
   if (by.role != rpc::Role::kRead) return {};
-  const Status refused{Code::kPermissionDenied, by.text() + " may only read: it gets no exclusive locks"};
+  Status refused{Code::kPermissionDenied, by.text() + " may only read: it gets no exclusive locks"};
   const auto exclusive = [](const proto::FileLock& lock) {
     return lock.type() == proto::FileLock::EXCLUSIVE;
   };
