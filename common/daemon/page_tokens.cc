@@ -33,7 +33,7 @@ std::optional<std::string> decoded(std::string_view base64) {
   return bytes;
 }
 
-/// What follows `scheme` (in lower case) in the field, which may write it with capitals; none: it has another scheme.
+/// Returns the text behind `scheme` (in lower case; the field may have capitals). None: the field has another scheme.
 std::optional<std::string_view> shown_by(std::string_view scheme, std::string_view authorization) {
   const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
   const size_t blank = authorization.find(' ');

@@ -19,7 +19,7 @@ class FileLocks {
 
   /// The locks of other owners that are in the way.
   std::vector<proto::FileLock> conflicts(InodeId inode, const proto::FileLock& wanted, bool whole_file) const;
-  /// What the owner of `range` has of it, in order.
+  /// Returns the locks that the owner of `range` has within it, in order.
   std::vector<proto::FileLock> owned(InodeId inode, const proto::FileLock& range, bool whole_file) const;
   /// Takes, changes or (NONE) gives back what the owner has of the range. False: another owner has it.
   /// kLimitExceeded, kInvalidArgument.

@@ -91,7 +91,8 @@ asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset,
 }
 
 asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset, std::span<std::byte>& into) {
-  // What one answer tells of is read before more is asked for: whoever changes the file meanwhile holds nobody up.
+  // A read uses what one answer of the metaserver covers before it asks for more, so that clients that change the file
+  // all the time cannot hold it up.
   KINTSUGI_CO_TRY(co_await locator_.locate(context, offset, offset + 1));
   into = into.first(std::min<uint64_t>(into.size(), locator_.known_from(offset) - offset));
   const uint64_t end = offset + into.size();

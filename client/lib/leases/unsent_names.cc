@@ -11,7 +11,7 @@ namespace {
 
 constexpr sight::Site kWriteNames{"client.write_names"};
 
-/// The same call will never succeed.
+/// Returns true if the metaserver refused names so that the same call can never succeed.
 bool is_final(const Status& refused) {
   return refused.code() == Code::kAccessDenied || refused.code() == Code::kInvalidArgument;
 }

@@ -87,7 +87,7 @@ asio::awaitable<Status> FileReader::plan_next(std::unique_ptr<RangeRead>& next) 
   if (planned_ == end_) co_return Status{};
   if (planned_ >= page_.end) {
     KINTSUGI_CO_TRY(co_await locate(page_.end, end_, page_));
-    // What was cut off would be read as zeros.
+    // The file was truncated meanwhile: bytes behind its new end would be read as zeros.
     if (page_.file_bytes < end_) co_return changed();
   }
   const auto rest = std::ranges::upper_bound(page_.extents, planned_, {}, &LocatedExtent::end);

@@ -97,7 +97,7 @@ asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, C
                                                         asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) co_return;
     if (error || got == 0) {
-      // What is open continues working; only the next death will be noticed.
+      // Open files continue to work now, but applications will notice the next death of this process.
       log::warning("the parent process is gone: this mount works, but nobody would start it again");
       co_return;
     }

@@ -32,7 +32,7 @@ struct ConnectionOptions {
   Duration interrupt_patience = std::chrono::seconds(1);
   /// How long stop() lets requests end before they are left to the next process.
   Duration stop_patience = std::chrono::seconds(30);
-  /// What a former process agreed with the kernel: this one continues from there.
+  /// The protocol that a former process agreed on with the kernel; this process continues with it.
   std::optional<Negotiated> adopted;
   /// Another process read from the device before: it may have taken requests with it, even the kernel's first one.
   bool resend_first = false;
