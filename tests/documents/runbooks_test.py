@@ -43,8 +43,9 @@ def asks_a_healthy_cluster(cluster):
     for page, command in ((index, "kintsugi diagnose"), (index, "kintsugi server list"), (daemons, "kintsugi diagnose"),
                           (daemons, "kintsugi server list"), (full, "kintsugi server list"), (full, "kintsugi diagnose"),
                           (repairs, "kintsugi server list"), (repairs, "kintsugi df"), (repairs, "kintsugi fsck"),
-                          (repairs, "kintsugi repair history"), (repairs, "kintsugi diagnose"), (full, "df -i")):
+                          (repairs, "kintsugi repair history"), (repairs, "kintsugi diagnose")):
         cluster.run(page.command(command), fails=None if command == "kintsugi diagnose" else False)
+    expect("IUse%" in cluster.run(full.command("df -i DIRECTORY"), replace=[("DIRECTORY", cluster.directory / "data/chunkserver-1")]), "df -i")
     for page in (daemons, repairs):
         json.loads(cluster.run(page.command("kintsugi diagnose --json") + " 2>/dev/null", fails=None))
     said = cluster.run(index.command("kintsugi diagnose --metrics"), fails=None)
