@@ -115,7 +115,7 @@ asio::awaitable<Status> ChunkReader::read_and_check(Context context, uint64_t fi
                                                     uint64_t bytes) {
   const uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
   disk_bytes_ += bytes;
-  DiskWait wait(context, *chunk_->disk);
+  DiskWait wait(context, *chunk_->disk, {.read = bytes});
   auto read = co_await calls_.wait_for(*chunk_->disk, read_file(chunk_, offset, into));
   wait.stop();
   if (!read) co_return read.error();

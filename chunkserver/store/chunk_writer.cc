@@ -110,12 +110,11 @@ asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer
     keep(buffer.first(bytes));
     co_return Status{};
   }
-  DiskWait wait(context, room_.disk());
-  size_t kept_bytes = 0;
+  const size_t kept_bytes = file_ ? 0 : length_;
+  DiskWait wait(context, room_.disk(), {.written = kept_bytes + bytes});
   if (!file_) {
     // From here on the chunk is a file: what was kept goes there first.
     file_ = std::make_shared<ChunkFileWriter>(runtime_, room_.disk(), id_, room_.max_bytes());
-    kept_bytes = length_;
     room_.set_memory(0);
   }
   auto writing =

@@ -142,6 +142,7 @@ asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into, Durat
   }
   state.set_idle_limit(kStreamIdleLimit);
   runtime::advance(state.receiving, bytes);
+  runtime::count_bytes(state.receiving, state.target, bytes, 0);
   co_return state.end_operation({});
 }
 

@@ -120,7 +120,10 @@ asio::awaitable<Status> Stream::State::send_frame(FrameHeader header,
   }
   Status written = co_await connection->write(gather);
   // Frames without a payload keep a stream alive, and say nothing of progress.
-  if (written.ok() && payload_bytes > 0) runtime::advance(sending, payload_bytes);
+  if (written.ok() && payload_bytes > 0) {
+    runtime::advance(sending, payload_bytes);
+    runtime::count_bytes(sending, target, 0, payload_bytes);
+  }
   co_return wait.finish(end_operation(std::move(written)));
 }
 

@@ -93,6 +93,11 @@ void complain_of(const Context& context, const Endpoint& peer, uint16_t method) 
   if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->complain(id, method);
 }
 
+void count_bytes(const Context& context, uint64_t target, uint64_t in, uint64_t out) {
+  if (kSightCompiled && context.recorder != nullptr && target != 0)
+    context.recorder->count_bytes(target, in, out);
+}
+
 uint64_t named_target(const Context& context, std::string_view name, bool device) {
   if (!kSightCompiled || context.recorder == nullptr) return 0;
   const uint64_t id = mix_bits(hash_name(name));

@@ -120,6 +120,8 @@ uint64_t peer_target(const Context& context, const Endpoint& peer);
 /// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the
 /// cluster counts them.
 void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
+/// Counts the bytes that came from a peer or a disk (`in`), and that went to it. Target 0: nothing is counted.
+void count_bytes(const Context& context, uint64_t target, uint64_t in, uint64_t out);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);
 

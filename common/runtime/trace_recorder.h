@@ -114,6 +114,8 @@ class TraceRecorder {
   virtual void name_target(uint64_t id, std::string_view name, bool device) = 0;
   /// A message of that target was damaged, missing, or came twice. `method` is the number of its RPC method.
   virtual void complain(uint64_t target, uint16_t method) = 0;
+  /// So many bytes came from the target, and so many went to it: of streams of a peer, or of a disk.
+  virtual void count_bytes(uint64_t target, uint64_t in, uint64_t out) = 0;
 
   /// The id of this process in its reports to the monitor; never 0.
   uint64_t process() const { return process_; }

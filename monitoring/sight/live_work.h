@@ -80,6 +80,7 @@ class LiveWork {
   /// Makes a name known under an id (a hash of it) that records have as their target.
   void name_target(uint64_t id, std::string_view name, bool device);
   void complain(uint64_t target, uint16_t method);
+  void count_bytes(uint64_t target, uint64_t in, uint64_t out);
 
   // ---- read by any thread
 

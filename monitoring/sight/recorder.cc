@@ -137,6 +137,10 @@ void Recorder::complain(uint64_t target, uint16_t method) {
   live_.complain(target, method);
 }
 
+void Recorder::count_bytes(uint64_t target, uint64_t in, uint64_t out) {
+  live_.count_bytes(target, in, out);
+}
+
 std::vector<Event> Recorder::recent_events(size_t at_most) const {
   std::vector<Event> events;
   {

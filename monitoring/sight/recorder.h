@@ -75,6 +75,7 @@ class Recorder final : public TraceRecorder {
   bool knows_target(uint64_t id) override;
   void name_target(uint64_t id, std::string_view name, bool device) override;
   void complain(uint64_t target, uint16_t method) override;
+  void count_bytes(uint64_t target, uint64_t in, uint64_t out) override;
   void served(uint64_t call, const Site& site, Code outcome) override;
 
  private:

@@ -55,7 +55,7 @@ void ReportTotals::tell_targets(proto::SightReport& report, int64_t now, bool al
   // Devices by every report, for who judges them needs their rates; peers with the totals.
   const auto oldest = oldest_waits(recorder_.live().records());
   for (const TargetTotals& target : recorder_.live().targets().read()) {
-    if (target.submitted == 0 && target.complaints == 0) continue;
+    if (target.submitted + target.complaints + target.bytes_in + target.bytes_out == 0) continue;
     const auto pending = oldest.find(target.id);
     const bool waits = pending != oldest.end() && now - pending->second >= still_.count();
     if (!all && !target.device && !waits && target.complaints == 0) continue;
@@ -68,6 +68,8 @@ void ReportTotals::tell_targets(proto::SightReport& report, int64_t now, bool al
     if (pending != oldest.end()) told.set_oldest_pending_ns(since(now, pending->second));
     told.set_calls_open(target.submitted - target.completed);
     told.set_busy_ns(target.busy_ns);
+    told.set_bytes_in(target.bytes_in);
+    told.set_bytes_out(target.bytes_out);
     told.set_complaints(target.complaints);
     if (target.device) told.set_stalls(target.stalls);
     if (target.complaints > 0)

@@ -46,7 +46,7 @@ asio::awaitable<Status> SegmentLog::append(Context context, ChunkHeader header,
   // a restart.
   record_header.sequence = index_.take_sequence();
   SegmentAppender::Record record(runtime_, std::move(record_header), data);
-  const DiskWait wait(module.context(), disk_);
+  const DiskWait wait(module.context(), disk_, {.written = data.size()});
   co_return module.finish(co_await appender_.append(record));
 }
 

@@ -40,7 +40,7 @@ void Movement::count(const model::ProcessView& view) {
     }
   };
   for (const proto::SightDevice& device : view.last().devices())
-    set(device.name(), device.has_answers() ? device.answers() : device.completed() + device.bytes_in());
+    set(device.name(), device.has_answers() ? device.answers() : device.completed());
 }
 
 void Movement::count_served(const model::ProcessView& view) {

@@ -72,6 +72,13 @@ void TargetTable::count_unanswered(uint64_t id) {
   if (TargetTotals* const target = find(id)) release(target->unanswered, target->unanswered + 1);
 }
 
+void TargetTable::count_bytes(uint64_t id, uint64_t in, uint64_t out) {
+  TargetTotals* const target = find(id);
+  if (target == nullptr) return;
+  add(target->bytes_in, in);
+  add(target->bytes_out, out);
+}
+
 std::vector<TargetTotals> TargetTable::read() const {
   std::vector<TargetTotals> targets;
   for (size_t i = 0; i < targets_.size(); ++i) {
@@ -86,6 +93,8 @@ std::vector<TargetTotals> TargetTable::read() const {
     copy.completed = acquire(target.completed);
     copy.submitted = get(target.submitted);
     copy.busy_ns = get(target.busy_ns);
+    copy.bytes_in = get(target.bytes_in);
+    copy.bytes_out = get(target.bytes_out);
     copy.complaints = get(target.complaints);
     copy.complained_of = get(target.complained_of);
     copy.stalls = get(target.stalls);

@@ -17,6 +17,7 @@ struct TargetTotals {
   char name[kNameBytes + 1];
   bool device;
   uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall or kDisk for the target
+  uint64_t bytes_in, bytes_out;            ///< bytes that came from it and went to it
   uint64_t unanswered;                     ///< how many of the completed waits were given up
   uint64_t complaints;                     ///< messages of the target that were damaged, missing, or repeated
   uint64_t complained_of;                  ///< number of the RPC method of the latest such message
@@ -41,6 +42,7 @@ class TargetTable {
   void count_submitted(uint64_t id);
   void count_completed(uint64_t id, int64_t ns);
   void count_unanswered(uint64_t id);
+  void count_bytes(uint64_t id, uint64_t in, uint64_t out);
 
   // ---- for any thread
 
