@@ -40,7 +40,7 @@ struct Directive {
   Point point = Point::kEntry;
   int argument = kReturnValue;  ///< 1 to 6, or kReturnValue
   uint32_t attribute = 0;       ///< a place in Directives::attributes
-  size_t line = 0;              ///< of the file, from 1 on
+  size_t line = 0;              ///< its line in the file, from 1 on
 };
 
 /// A function in which a thread waits for anybody's work.
