@@ -15,6 +15,7 @@
 #include "common/log/log.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
+#include "tracing/agent/signalled.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -172,6 +173,7 @@ void set_memory(Options& options, const MemorySettings& memory) {
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Options& options,
                                              const MemorySettings& memory) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
+  tracing::listen_for_signal();
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
   Options used = options;  // `options` says what was set
   for (std::string& disk : used.disks)

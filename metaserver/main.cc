@@ -11,6 +11,7 @@
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/request_metrics.h"
+#include "tracing/agent/signalled.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -158,6 +159,7 @@ RocksDbMemory memory_of(const Options& options) {
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options, bool has_certificates) {
   daemon::keep_private(options.data_dir);
+  tracing::listen_for_signal();
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
   auto made = std::make_unique<Daemon>(shell, options.parts, std::move(store), has_certificates);

@@ -18,6 +18,7 @@
 #include "monitoring/metrics_command.h"
 #include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
+#include "tracing/agent/signalled.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -121,6 +122,7 @@ class Daemon final : public daemon::Daemon {
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options,
                                              const MetricsOptions& metrics) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
+  tracing::listen_for_signal();
   const auto collector = http::Url::parse(options.trace_collector);
   if (!options.trace_collector.empty() && !collector)
     return collector.error().with_context("trace_collector");

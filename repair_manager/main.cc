@@ -6,6 +6,7 @@
 #include "monitoring/sight/pages.h"
 #include "repair_manager/daemon/http_pages.h"
 #include "repair_manager/daemon/repair_daemon.h"
+#include "tracing/agent/signalled.h"
 
 namespace kintsugi::repair_manager {
 namespace {
@@ -84,6 +85,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Arguments& op
   KINTSUGI_ASSIGN(options.daemon.repairs.schedule, parse_schedule(options.schedule));
   KINTSUGI_ASSIGN(options.daemon.repairs.shape, proto::parse_shape(options.shape));
   KINTSUGI_TRY(daemon::check_advertised(options.daemon.listen, options.daemon.advertise));
+  tracing::listen_for_signal();
   return std::make_unique<Daemon>(shell, options.daemon);
 }
 

@@ -145,7 +145,7 @@ Status explain_requests(const Separated& separated, const Separated* normal,
   std::optional<flow::Flows> calls, normal_calls;
   const auto requests = [](const Separated& one, std::optional<flow::Flows>& by_call) {
     if (!has_clients(one.trace)) return Recorded{one.trace, one.flows, requests_of(one.trace, one.flows)};
-    by_call = tracing::flows_by_call(one.trace);
+    by_call = tracing::flows_by_call(one.trace, one.settings);
     return Recorded{one.trace, *by_call, calls_of(one.trace, *by_call)};
   };
   const auto commands = [](const Separated& one) {

@@ -69,12 +69,12 @@ _kintsugi() {
     "fault set") [[ $current == -* ]] && words="--detail --skip --times --delay --error --bytes --json --help" ;;
     "fault list") [[ $current == -* ]] && words="--json --help" ;;
     "fault clear") [[ $current == -* ]] && words="--number --json --help" ;;
-    "trace attach") [[ $current == -* ]] && words="--start --for --out --follow --circular --memory --json --help" ;;
+    "trace attach") [[ $current == -* ]] && words="--start --for --record-for --out --follow --signal --circular --directives --memory --json --help" ;;
     "trace status") [[ $current == -* ]] && words="--json --help" ;;
     "trace detach") [[ $current == -* ]] && words="--json --help" ;;
     "trace show") [[ $current == -* ]] && words="--binary --json --help" ;;
-    "trace explain") [[ $current == -* ]] && words="--normal --binary --json --help" ;;
-    "trace export") [[ $current == -* ]] && words="--format --out --binary --help" ;;
+    "trace explain") [[ $current == -* ]] && words="--normal --directives --rules-only --binary --json --help" ;;
+    "trace export") [[ $current == -* ]] && words="--format --out --directives --rules-only --binary --help" ;;
     "stripe show") [[ $current == -* ]] && words="--json --help" ;;
     "fsck") [[ $current == -* ]] && words="--list-missing --deep --rate --json --help" ;;
     "diagnose") [[ $current == -* ]] && words="--watch --history --models --metrics --server --since --slice --source --json --help" ;;

@@ -1,6 +1,7 @@
 #include "client/mount/traced_mount.h"
 
 #include "common/log/log.h"
+#include "tracing/agent/signalled.h"
 #include "tracing/agent/trace_service.h"
 
 namespace kintsugi::mount {
@@ -26,6 +27,7 @@ TracedMount::TracedMount(const runtime::Runtime& runtime, const rpc::Secret& sec
 }
 
 void TracedMount::start() {
+  tracing::listen_for_signal();
   if (has_token_) return;
   const Status started = server_.start({kLoopback, 0});
   if (!started.ok()) log::warning("this mount cannot be traced: {}", started.to_string());

@@ -15,7 +15,7 @@ class TracedMount {
  public:
   TracedMount(const runtime::Runtime& runtime, const rpc::Secret& secret);
 
-  /// Logs an error, and does not return it: a mount that cannot be traced works all the same.
+  /// Also listens for the signal to record itself. Logs an error, and does not return it: a mount that cannot be traced works all the same.
   void start();
   /// Where it serves; empty: nowhere.
   std::string address() const;

@@ -5,6 +5,7 @@
 #include "common/proto/types.pb.h"
 #include "common/rpc/admission.h"
 #include "common/rpc/batch_writer.h"
+#include "common/rpc/call_watch.h"
 #include "common/rpc/error_frame.h"
 #include "common/rpc/handshake.h"
 #include "common/rpc/server_core.h"
@@ -177,6 +178,7 @@ asio::awaitable<Status> ControlSession::invoke(const UnaryHandler& handler, Cont
 asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
                                                const UnaryHandler& handler, FrameHeader header,
                                                std::string bytes, Peer::Held held) {
+  const WatchedCall watched(header.method);
   const std::unique_ptr<MessageLite> request(handler.request->New());
   const std::unique_ptr<MessageLite> response(handler.response->New());
   Status status = kUnparsed;
@@ -245,6 +247,7 @@ asio::awaitable<Status> run_stream(const Admission& admission, const StreamHandl
 asio::awaitable<Status> serve_stream(ServerCore& core, const Admission& admission,
                                      std::shared_ptr<BufferedConnection> connection, FrameHeader header,
                                      std::string request) {
+  const WatchedCall watched(header.method);
   Context context = core.context_of(header, *connection);
   runtime::Span task(context, serve_site(header.method), {.task = true}, std::source_location::current());
   Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);

@@ -85,11 +85,11 @@ while IFS= read -r found; do
 done < <(grep -rnE '^#include "monitoring/' --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client |
          grep -vE '^[^:]+:[0-9]+:#include "monitoring/sight/' || true)
 
-# Who is traced knows the agent's call and nothing else of tracing; the command line reads traces, and has itself recorded.
+# Who is traced knows the agent's call, and that it listens for its signal, and nothing else of tracing; the command line reads traces, and has itself recorded.
 while IFS= read -r found; do
   [[ -n $found ]] && report "$found  <- of tracing only the call of the agent is known, and to the command line what reads traces"
 done < <(grep -rnE '^#include "tracing/' --include='*.h' --include='*.cc' monitoring partial_sum chunkserver metaserver repair_manager client |
-         grep -vE '^[^:]+:[0-9]+:#include "tracing/agent/trace_service.h"|^client/cli/[^:]+:[0-9]+:#include "tracing/(agent/own_recording\.h"|(records|events|flow|anomaly|cause)/)' || true)
+         grep -vE '^[^:]+:[0-9]+:#include "tracing/agent/(trace_service|signalled).h"|^client/cli/[^:]+:[0-9]+:#include "tracing/(agent/own_recording\.h"|(records|events|flow|anomaly|cause)/)' || true)
 
 # Compaction moves bytes as clients do: it knows how they read and write stripes, and nothing of what users of files need.
 while IFS= read -r found; do

@@ -121,8 +121,50 @@ TEST_F(Recordings, HaveTheFrameOfACoroutineBehindItsEntries) {
   EXPECT_THAT(destroyed, ElementsAre(resumed[0]));
 }
 
+TEST_F(Recordings, HaveTheValuesThatSomebodyAskedFor) {
+  constexpr uint8_t kFirst = 1, kReturned = 1 << (kReturnedPlace - 1);
+  auto session = Session::open(image(), {.directory = directory_.path(),
+                                         .start = "all",
+                                         .bytes = 4 << 20,
+                                         .recorded = {{"subject::tail_target", kFirst | kReturned},
+                                                      {"subject::tail_call", kReturned},
+                                                      {"subject::of_another_program", kFirst}}});
+  ASSERT_TRUE(session) << session.error().message();
+  const int returned = subject::tail_call(1234);
+  subject::leaf();
+  std::vector<std::string> found;
+  const Trace trace = close(**session);
+  for (const Record& record : trace.threads.at(0).records)
+    if (record.kind == Kind::kArgument)
+      found.push_back(
+          fmt::format("{} {}: {}", name(record.function), record.extra, static_cast<int>(record.ticks)));
+  EXPECT_THAT(found, ElementsAre("tail_target 1: 1234", fmt::format("tail_target 7: {}", returned)))
+      << "what a tail call returns is told by whom it called";
+}
+
+TEST_F(Recordings, RefuseValuesThatMakeNoSense) {
+  const auto refused = [&](std::vector<RecordedValues> values) {
+    return SessionOptions{.directory = directory_.path(), .start = "all", .recorded = std::move(values)}
+        .check()
+        .code();
+  };
+  EXPECT_EQ(refused({{"f", 1}}), Code::kOk);
+  EXPECT_EQ(refused({{"", 1}}), Code::kInvalidArgument);
+  EXPECT_EQ(refused({{"f", 0}}), Code::kInvalidArgument);
+  EXPECT_EQ(refused({{"f", 0x80}}), Code::kInvalidArgument);
+  EXPECT_EQ(refused({{std::string(RecordedValues::kMostLetters + 1, 'f'), 1}}), Code::kInvalidArgument);
+  EXPECT_EQ(refused(std::vector<RecordedValues>(RecordedValues::kMost + 1, {"f", 1})), Code::kLimitExceeded);
+}
+
 TEST_F(Recordings, LeaveArgumentsAndResultsAsTheyAre) {
-  const auto session = open("all");
+  std::vector<RecordedValues> all_values;
+  for (const char* const each : {"integers", "doubles", "extended", "various", "promises"})
+    all_values.push_back({std::string("subject::") + each, 0x7f});
+  auto opened = Session::open(
+      image(),
+      {.directory = directory_.path(), .start = "all", .bytes = 4 << 20, .recorded = std::move(all_values)});
+  ASSERT_TRUE(opened) << opened.error().message();
+  const std::unique_ptr<Session> session = std::move(*opened);
   for (int i = 0; i < 1000; ++i)
     EXPECT_TRUE(subject::registers_survive());
 }

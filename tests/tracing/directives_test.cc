@@ -39,7 +39,11 @@ TEST(Directives, AFileIsRead) {
   EXPECT_FALSE(parsed->attributes[0].shared);
   EXPECT_EQ(parsed->attributes[2].name, "batch");
   EXPECT_TRUE(parsed->attributes[2].shared) << "one line says it for all";
-  EXPECT_THAT(parsed->idle, testing::ElementsAre("asio::detail::epoll_reactor::run(long, bool)"));
+  ASSERT_EQ(parsed->idle.size(), 1u);
+  EXPECT_EQ(parsed->idle[0].function, "asio::detail::epoll_reactor::run(long, bool)");
+  EXPECT_EQ(parsed->idle[0].line, 8u);
+  EXPECT_EQ(put.line, 2u);
+  EXPECT_EQ(take.line, 4u);
 }
 
 TEST(Directives, AnAttributeMayBeCalledShared) {
@@ -53,6 +57,8 @@ TEST(Directives, AnAttributeMayBeCalledShared) {
 TEST(Directives, AWrongLineIsNamed) {
   const std::pair<const char*, const char*> wrong[] = {
       {"start f:entry arg1 as a", "\"start\" is neither"},
+      {"begni f:entry arg1 as a", "(did you mean \"begin\"?)"},
+      {"begin f:entri arg1 as a", "(did you mean \"entry\"?)"},
       {"begin f:entry arg7 as a", "\"arg7\" is no value"},
       {"begin f:entry arg as a", "\"arg\" is no value"},
       {"begin f:entry ret as a", "at the exit only"},

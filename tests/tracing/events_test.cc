@@ -41,6 +41,13 @@ class Process {
                                                      .extra = static_cast<uint16_t>(i + 1)});
   }
   void leave(const std::string& function) { add(Kind::kExit, function); }
+  void leave(const std::string& function, uint64_t returned) {
+    leave(function);
+    named.trace.threads[thread].records.push_back({.ticks = returned,
+                                                   .function = number_of(function),
+                                                   .kind = Kind::kArgument,
+                                                   .extra = static_cast<uint16_t>(kReturnedPlace)});
+  }
   void call(const std::string& function, std::vector<uint64_t> arguments = {}) {
     enter(function, std::move(arguments));
     leave(function);
@@ -85,8 +92,8 @@ class Process {
   std::map<std::string, uint32_t> numbers_;
 };
 
-Separated separated(std::vector<NamedTrace> traces) {
-  Separation separation;
+Separated separated(std::vector<NamedTrace> traces, SeparationSettings settings = {}) {
+  Separation separation(std::move(settings));
   for (const NamedTrace& trace : traces)
     separation.add(trace);
   auto result = separation.finish();
@@ -106,6 +113,9 @@ std::vector<std::multiset<std::string>> functions_of(const Separated& all, std::
   }
   return found;
 }
+
+constexpr std::string_view kPosted = "boost::asio::detail::scheduler::post_immediate_completion",
+                           kPostedDone = "boost::asio::detail::executor_op::do_complete";
 
 /// Two requests come on one connection in one turn of the event loop. The coroutine of each is posted, and waits for a disk.
 Process two_requests() {
@@ -240,7 +250,7 @@ TEST(EventsOfTraces, ACommandIsOneFlowAndItsCallsCanBeComparedWithOneAnother) {
   ASSERT_EQ(whole.size(), 1);
   EXPECT_EQ(whole[0].count("work"), 3);
   EXPECT_EQ(whole[0].count("take"), 3);
-  all.flows = flows_by_call(all.trace);
+  all.flows = flows_by_call(all.trace, all.settings);
   const auto reads = functions_of(all, "ReadChunk");
   ASSERT_EQ(reads.size(), 3);
   for (const auto& functions : reads) {
@@ -339,7 +349,97 @@ TEST(EventsOfTraces, ArgumentsWhoseEntryIsLostAreLeftOut) {
   server.named.trace.threads[0].records.insert(
       server.named.trace.threads[0].records.begin(),
       {.ticks = 77, .function = 1, .kind = Kind::kArgument, .extra = 1});
-  EXPECT_EQ(events_of(std::vector{server.named}).events.size(), 2);
+  EXPECT_EQ(separated({server.named}).trace.size(), 2);
+}
+
+/// Two requests put work into a queue of their own making, and a worker takes it in the other order.
+Process with_a_queue() {
+  Process server(1);
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kReadChunk, rpc::kFlagRequest);
+    server.call("Queue::put", {7, 0x51});
+    server.frame(kFrameReceived, 0x70, 1, 2, Method::kWriteChunk, rpc::kFlagRequest);
+    server.call("Queue::put", {7, 0x52});
+    server.leave("serve.resume");
+  });
+  server.thread = 1;
+  server.named.trace.threads.resize(2);
+  for (const uint64_t taken : {0x52, 0x51}) {
+    server.enter("Queue::take");
+    server.leave("Queue::take", taken);
+    server.call(taken == 0x51 ? "work of the read" : "work of the write");
+  }
+  return server;
+}
+
+SeparationSettings settings_of(std::string_view text) {
+  auto directives = flow::parse_directives(text);
+  EXPECT_TRUE(directives) << directives.error();
+  return {.directives = std::move(*directives)};
+}
+
+constexpr std::string_view kQueue =
+    "begin Queue::put:entry arg2 as job\n"
+    "end Queue::take:exit ret as job\n";
+
+TEST(EventsOfTraces, DirectivesOfAFileSayWhoseWorkAQueueHandsOver) {
+  const Separated all = separated({with_a_queue().named}, settings_of(kQueue));
+  const auto reads = functions_of(all, "ReadChunk"), writes = functions_of(all, "WriteChunk");
+  ASSERT_EQ(reads.size(), 1);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_THAT(reads[0], Contains("work of the read"));
+  EXPECT_THAT(writes[0], Contains("work of the write"));
+  EXPECT_THAT(reads[0], Not(Contains("work of the write")));
+  EXPECT_TRUE(all.remarks.empty()) << all.remarks[0];
+  const Separated without = separated({with_a_queue().named});
+  EXPECT_THAT(functions_of(without, "ReadChunk").at(0), Not(Contains("work of the read")));
+}
+
+TEST(EventsOfTraces, ByTheRulesAloneNothingIsHandedOver) {
+  const Separated by_rules = separated({two_requests().named}, {.rules_only = true});
+  const auto reads = functions_of(by_rules, "ReadChunk");
+  ASSERT_EQ(reads.size(), 1);
+  EXPECT_THAT(reads[0], Not(Contains("read begins")));
+  SeparationSettings with_queue = settings_of(kQueue);
+  with_queue.rules_only = true;
+  EXPECT_THAT(functions_of(separated({with_a_queue().named}, std::move(with_queue)), "ReadChunk").at(0),
+              Not(Contains("work of the read")));
+}
+
+TEST(EventsOfTraces, DirectivesThatCannotBeFollowedAreToldWithTheirLines) {
+  const Separated all = separated({with_a_queue().named}, settings_of("# of nobody\n"
+                                                                      "begin Queue::putt:entry arg2 as job\n"
+                                                                      "end take:exit ret as job\n"
+                                                                      "begin Queue::put:entry arg4 as other\n"
+                                                                      "idle entirely::other\n"));
+  EXPECT_THAT(
+      all.remarks,
+      ElementsAre(
+          "line 2: no recorded program has a function Queue::putt with room for tracing (did you mean "
+          "Queue::put?)",
+          "line 3: no recorded program has a function take with room for tracing (did you mean Queue::take?)",
+          "line 4: the arg4 of Queue::put was not recorded: kintsugi trace attach --directives has it "
+          "recorded",
+          "line 5: no recorded program has a function entirely::other with room for tracing"));
+}
+
+TEST(EventsOfTraces, WhatTheShippedDirectivesNeedIsAlwaysRecorded) {
+  const flow::Directives shipped = shipped_directives();
+  EXPECT_GE(shipped.directives.size(), 3);
+  EXPECT_GE(shipped.idle.size(), 2);
+  for (const flow::Directive& each : shipped.directives) {
+    // "a::b" is _ZN1a1bEv.
+    std::string mangled = "_ZN";
+    std::string_view rest = each.function;
+    for (size_t end = 0; end != std::string_view::npos; rest.remove_prefix(std::min(rest.size(), end + 2))) {
+      end = rest.find("::");
+      const std::string part(rest.substr(0, end));
+      mangled += std::to_string(part.size()) + part;
+      if (end == std::string_view::npos) break;
+    }
+    EXPECT_NE(recorded_arguments(mangled + "Ev") & 1 << (each.argument - 1), 0) << each.function;
+  }
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ struct ExplainedRun {
   ExplainedRun(const flow::WorkloadSettings& settings, CallPaths& paths, const std::string& only = "")
       : workload(workload_of(settings)), trace(*flow::Trace::from(std::move(workload.recorded))) {
     const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
-    const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), directives->idle);
+    const std::vector<flow::FunctionId> idle = flow::idle_functions(trace.functions(), directives->idle);
     flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
     for (const FlowsOfOneKind& kind : kinds_of_flows(trace, flows))
       if (only.empty() || only == kind.start)
@@ -260,7 +260,7 @@ TEST(Explanation, AnswersTheQuestionsAboutALargeTraceFromOneWalkOverIt) {
   const flow::Trace trace = *flow::Trace::from(std::move(workload.recorded));
   ASSERT_GT(trace.size(), 600'000);
   const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
-  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), directives->idle);
+  const std::vector<flow::FunctionId> idle = flow::idle_functions(trace.functions(), directives->idle);
   const flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
   CallPaths paths;
   const auto totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths);

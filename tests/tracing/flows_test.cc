@@ -222,7 +222,7 @@ TEST(Flows, WaitingForWorkBelongsToNobody) {
   const EventId got = rig.recv({0}, channel, 0, 4), again = rig.entry({0}, "poll");
   const Trace trace = rig.trace();
   const std::vector<FunctionId> idle =
-      functions_named(trace.functions(), std::vector<std::string>{"poll", "not there"});
+      idle_functions(trace.functions(), std::vector<Idle>{{"poll"}, {"not there"}});
   const Flows flows = flows_in(trace, {.idle = idle});
   EXPECT_NE(flows.of[wait], flows.of[mine]);
   EXPECT_EQ(flows.of[woken], flows.of[wait]);

@@ -26,7 +26,7 @@ double percent_right(const Workload& workload, const Flows& flows) {
 
 std::vector<FunctionId> idle_functions(const Trace& trace) {
   const auto directives = parse_directives(kWorkloadDirectives);
-  return functions_named(trace.functions(), directives->idle);
+  return idle_functions(trace.functions(), directives->idle);
 }
 
 Trace take_trace(Workload& workload) {

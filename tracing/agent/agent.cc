@@ -13,6 +13,7 @@
 #include "common/log/log.h"
 #include "tracing/agent/image.h"
 #include "tracing/agent/payload.h"
+#include "tracing/agent/slow_calls.h"
 #include "tracing/records/trace_reader.h"
 
 namespace kintsugi::tracing {
@@ -35,6 +36,9 @@ Status Agent::attach(AttachOptions options) {
   KINTSUGI_TRY(options.session.check());
   if (options.limit <= Duration{} || options.limit > AttachOptions::kMostTime)
     return {Code::kInvalidArgument, "a recording lasts at most a day"};
+  if (options.event && options.event->kind == StartEvent::Kind::kAfter &&
+      options.event->time >= options.limit)
+    return {Code::kInvalidArgument, "the recording would begin when its time is over"};
   const std::lock_guard lock(mutex_);
   Following& following = Following::of_process();
   const bool of_same_owner = options.follow && options.follow->owner == following.owner();
@@ -48,6 +52,7 @@ Status Agent::attach(AttachOptions options) {
   if (thread_.joinable()) thread_.join();
   status_ = AgentStatus{.phase = Phase::kPreparing};
   deadline_ = steady_clock::now() + options.limit;
+  recorded_for_ = options.recorded_for;
   wanted_ = true;
   if (options.follow) options.follow->deadline = deadline_;
   following.begin(options.follow.value_or(FollowTerms{}));
@@ -83,6 +88,7 @@ Result<std::string> Agent::read(uint64_t offset, size_t most_bytes) const {
   const bool goes_on = now.phase >= Phase::kPreparing && now.phase <= Phase::kRecording;
   if (goes_on) return Status{Code::kConflict, "the recording has not ended"};
   if (now.phase != Phase::kEnded) return Status{Code::kNotFound, "this process was not traced"};
+  if (now.path.empty()) return Status{Code::kNotFound, fmt::format("nothing was recorded: {}", now.began)};
   const int file = ::open(now.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return status_from_errno(errno, now.path);
   std::string bytes(most_bytes, '\0');
@@ -102,53 +108,97 @@ void Agent::tell(Phase phase, Status failure) {
 
 void Agent::tell_counts(const Session& session) {
   const std::lock_guard lock(mutex_);
-  if (status_.phase == Phase::kWaiting && session.started()) status_.phase = Phase::kRecording;
+  if (status_.phase == Phase::kWaiting && session.started()) {
+    status_.phase = Phase::kRecording;
+    begin("");
+  }
   status_.path = session.path();
   status_.functions = session.functions();
   status_.patched = session.patched();
   status_.met = session.met();
 }
 
-Result<std::unique_ptr<Session>> Agent::prepare(const SessionOptions& options) {
-  KINTSUGI_ASSIGN(const Image* const image, Image::of_process());
-  return Session::open(*image, options);
+void Agent::begin(std::string why) {
+  using std::chrono::milliseconds, std::chrono::system_clock;
+  if (status_.began_unix_ms != 0) return;
+  status_.began = std::move(why);
+  status_.began_unix_ms =
+      std::chrono::duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  if (recorded_for_) deadline_ = std::min(deadline_, steady_clock::now() + *recorded_for_);
 }
 
 void Agent::run(AttachOptions options) {
   const LeftOut left_out;
   ::pthread_setname_np(::pthread_self(), "trace-agent");
-  Result<std::unique_ptr<Session>> session = prepare(options.session);
-  if (!session) {
-    log::warning("tracing: {}", session.error().to_string());
+  const auto fail = [this](const Status& why) {
+    log::warning("tracing: {}", why.to_string());
     Following::of_process().end();
-    return tell(Phase::kFailed, session.error());
+    tell(Phase::kFailed, why);
+  };
+  // What takes longest is done before the event comes.
+  const Result<const Image*> image = Image::of_process();
+  if (!image) return fail(image.error());
+  if (options.event) {
+    tell(Phase::kWaiting);
+    if (!wait_for_event(*options.event)) {
+      Following::of_process().end();
+      return tell(Phase::kEnded);
+    }
+    options.session.everything = true;
   }
-  Session& open = **session;
-  log::info("tracing: {} functions are patched to begin with; start: {}; trace: {}", open.patched(),
-            options.session.start, open.path());
+  const Result<std::unique_ptr<Session>> session = Session::open(**image, options.session);
+  if (!session) return fail(session.error());
+  record(**session, options);
+}
+
+void Agent::record(Session& session, const AttachOptions& options) {
+  log::info("tracing: {} functions are patched to begin with; start: {}; trace: {}", session.patched(),
+            options.session.start, session.path());
   tell(Phase::kWaiting);
-  const End end = wait_for_end(open, deadline_);
+  const End end = wait_for_end(session);
   Following::of_process().end();
-  const Status closed = open.close(end);
-  if (open.refused() > 0)
+  const Status closed = session.close(end);
+  if (session.refused() > 0)
     log::warning("tracing: {} functions could not be followed, for the kernel did not let code be changed",
-                 open.refused());
-  log::info("tracing: ended ({}): {} of {} functions were patched, {} were met", name_of(end), open.patched(),
-            open.functions(), open.met());
+                 session.refused());
+  log::info("tracing: ended ({}): {} of {} functions were patched, {} were met", name_of(end),
+            session.patched(), session.functions(), session.met());
   if (!closed.ok()) log::error("tracing: {}", closed.to_string());
-  tell_counts(open);
+  tell_counts(session);
   tell(closed.ok() ? Phase::kEnded : Phase::kFailed, closed);
 }
 
-End Agent::wait_for_end(Session& session, steady_clock::time_point deadline) {
+bool Agent::look_later() {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, kLook, [this] { return !wanted_; });
+}
+
+bool Agent::wait_for_event(const StartEvent& event) {
+  const steady_clock::time_point asked = steady_clock::now();
+  SlowCalls& slow = SlowCalls::of_process();
+  const bool is_slow = event.kind == StartEvent::Kind::kSlow;
+  if (is_slow) slow.begin(event.method, event.time);
+  std::optional<std::string> why;
+  while (!why && look_later() && steady_clock::now() < deadline_)
+    why = is_slow                                      ? slow.found()
+          : asked + *event.time <= steady_clock::now() ? std::optional("its time had come")
+                                                       : std::nullopt;
+  std::string nothing = is_slow ? slow.nothing_found() : "its time has not come";
+  if (is_slow) slow.end();
+  const std::lock_guard lock(mutex_);
+  if (why)
+    begin(std::move(*why));
+  else
+    status_.began = std::move(nothing);
+  return why.has_value();
+}
+
+End Agent::wait_for_end(Session& session) {
   while (true) {
     tell_counts(session);
     session.look_after();
-    {
-      std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, kLook, [this] { return !wanted_; })) return End::kDetached;
-    }
-    if (steady_clock::now() >= deadline) return End::kDeadline;
+    if (!look_later()) return End::kDetached;
+    if (steady_clock::now() >= deadline_) return End::kDeadline;
     if (session.full()) return End::kFull;
   }
 }

@@ -11,6 +11,7 @@
 #include "common/runtime/clock.h"
 #include "tracing/agent/following.h"
 #include "tracing/agent/session.h"
+#include "tracing/agent/start_event.h"
 
 namespace kintsugi::tracing {
 
@@ -19,6 +20,10 @@ struct AttachOptions {
   /// The code is given back after this time, whatever became of who asked for it.
   Duration limit = std::chrono::seconds(10);
   static constexpr Duration kMostTime = std::chrono::hours(24);
+  /// All functions are recorded once this has happened; none: `session.start` says what begins.
+  std::optional<StartEvent> event = {};
+  /// The recording ends so long after it began, if that is earlier.
+  std::optional<Duration> recorded_for = {};
   /// Requests are followed into other processes on these terms; its deadline is filled in.
   std::optional<FollowTerms> follow = {};
 };
@@ -38,6 +43,8 @@ struct AgentStatus {
   Status failure;
   Duration left{};  ///< until the code is given back
   uint32_t functions = 0, patched = 0, met = 0;
+  std::string began;          ///< what began the recording, or why nothing has
+  int64_t began_unix_ms = 0;  ///< when; 0: it has not begun
 };
 
 /// Any thread may call; no call waits for anything.
@@ -57,8 +64,13 @@ class Agent {
  private:
   Agent() = default;
   void run(AttachOptions options);
-  Result<std::unique_ptr<Session>> prepare(const SessionOptions& options);
-  End wait_for_end(Session& session, std::chrono::steady_clock::time_point deadline);
+  /// Returns once the event has happened. False: the recording is to end before.
+  bool wait_for_event(const StartEvent& event);
+  void record(Session& session, const AttachOptions& options);
+  End wait_for_end(Session& session);
+  /// False: it was asked to end meanwhile.
+  bool look_later();
+  void begin(std::string why);
   void tell(Phase phase, Status failure = {});
   void tell_counts(const Session& session);
   bool is_busy() const { return status_.phase >= Phase::kPreparing && status_.phase <= Phase::kRecording; }
@@ -67,6 +79,7 @@ class Agent {
   std::condition_variable changed_;
   AgentStatus status_;
   std::chrono::steady_clock::time_point deadline_;
+  std::optional<Duration> recorded_for_;
   bool wanted_ = false;  ///< the recording is to continue
   std::thread thread_;
 };

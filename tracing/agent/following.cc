@@ -94,6 +94,11 @@ rpc::Announcement Following::announcement(const std::string& peer, const rpc::Ca
   request.set_bytes(terms_.bytes);
   request.set_circular(terms_.circular);
   request.set_limit_ms(static_cast<uint64_t>(left / std::chrono::milliseconds(1)) + 1);
+  for (const RecordedValues& each : terms_.recorded) {
+    proto::RecordedValues& values = *request.add_recorded();
+    values.set_function(each.function);
+    values.set_places(each.places);
+  }
   request.set_connection(call.connection);
   request.set_call(call.call);
   return {.request = request.SerializeAsString(), .owner = terms_.owner};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/rpc/follower.h"
+#include "tracing/repository/recorded_arguments.h"
 
 namespace kintsugi::tracing {
 
@@ -24,6 +25,7 @@ struct FollowTerms {
   std::optional<rpc::Method> method;
   uint64_t bytes = 0;  ///< memory of a trace
   bool circular = false;
+  std::vector<RecordedValues> recorded;
   std::chrono::steady_clock::time_point deadline;
 };
 

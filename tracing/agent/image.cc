@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <unordered_map>
 
 #include <link.h>
 #include <linux/membarrier.h>
@@ -17,7 +18,6 @@
 #include "tracing/agent/payload.h"
 #include "tracing/repository/elf_image.h"
 #include "tracing/repository/names.h"
-#include "tracing/repository/recorded_arguments.h"
 #include "tracing/repository/sled_map.h"
 
 namespace kintsugi::tracing {
@@ -185,6 +185,22 @@ Result<std::vector<uint32_t>> Image::functions_named(const std::string& name) co
                       ? "the binary was stripped: it does not say how its functions are called"
                       : "no function that can be traced is called " + name};
   return found;
+}
+
+Result<std::vector<uint8_t>> Image::recorded_values(std::span<const RecordedValues> more) const {
+  std::vector<uint8_t> values = arguments_;
+  if (more.empty()) return values;
+  std::unordered_map<std::string_view, uint8_t> wanted;
+  for (const RecordedValues& each : more)
+    wanted[each.function] |= each.places;
+  KINTSUGI_ASSIGN(const MappedFile file, MappedFile::open(kSelf));
+  KINTSUGI_ASSIGN(const ElfImage image, ElfImage::parse(file.bytes()));
+  KINTSUGI_ASSIGN(const SledMap map, read_sleds(image));
+  const std::vector<std::string_view> names = mangled_names(image, map);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const auto found = wanted.find(short_name(names[i])); found != wanted.end())
+      values[i] |= found->second;
+  return values;
 }
 
 Result<uint32_t> Image::function_at(const void* code) const {

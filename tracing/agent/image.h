@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "tracing/agent/recording.h"
 #include "tracing/repository/call_graph.h"
+#include "tracing/repository/recorded_arguments.h"
 
 namespace kintsugi::tracing {
 
@@ -21,12 +22,14 @@ class Image {
   const ImageSleds& sleds() const { return sleds_; }
   const CallGraph& calls() const { return calls_; }
   std::span<const FunctionStart> starts() const { return starts_; }
-  std::span<const uint8_t> arguments() const { return arguments_; }
   const std::string& path() const { return path_; }
   const std::string& build_id() const { return build_id_; }
 
   /// The functions that `name` means (functions_named()). kNotFound: there is none, or the binary was stripped.
   Result<std::vector<uint32_t>> functions_named(const std::string& name) const;
+  /// By function - 1, which values are recorded: those by which our requests are told apart, and `more`. Functions that the binary does
+  /// not have are left out.
+  Result<std::vector<uint8_t>> recorded_values(std::span<const RecordedValues> more) const;
   /// The function that begins there. kNotFound: none that has sleds.
   Result<uint32_t> function_at(const void* code) const;
 

@@ -290,7 +290,7 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint3
 
 extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t function,
                                                                         uint64_t stack_pointer,
-                                                                        uint32_t flags) {
+                                                                        uint32_t flags, uint64_t returned) {
   Inside inside;
   if (!inside.records()) return;
   Recording& recording = *inside.recording;
@@ -307,6 +307,11 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t
     flags |= kNoEntry;
   }
   write_record(recording, me, Kind::kExit, function, static_cast<uint8_t>(flags));
+  // What a tail call returns is not known yet.
+  constexpr uint8_t kReturned = 1 << (kReturnedPlace - 1);
+  if ((recording.arguments[function - 1] & kReturned) != 0 && (flags & kTail) == 0) [[unlikely]]
+    write(recording, me,
+          {.ticks = returned, .function = function, .kind = Kind::kArgument, .extra = kReturnedPlace});
   const uint64_t returns_to = *reinterpret_cast<const uint64_t*>(stack_pointer);
   if (entry.depth == 0 && returns_to != me.last_return) [[unlikely]]
     walk_out(recording, me, returns_to);

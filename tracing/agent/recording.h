@@ -48,7 +48,7 @@ struct Recording {
   const uint8_t* indirect = nullptr;
   const uint32_t* taken = nullptr;
   uint32_t taken_count = 0;
-  /// By function - 1, which arguments are recorded; bit 0 stands for the first one.
+  /// By function - 1, which arguments are recorded; bit 0 stands for the first one, bit kReturnedPlace - 1 for what is returned.
   const uint8_t* arguments = nullptr;
   const FunctionStart* starts = nullptr;
   uint32_t start_count = 0;

@@ -67,18 +67,20 @@ Status SessionOptions::check() const {
   // It goes to logs, and into the trace.
   const bool printable = std::ranges::all_of(start, [](char c) { return c >= ' ' && c < 0x7f; });
   if (start.empty() || start.size() > kMostLetters || !printable)
-    return {Code::kInvalidArgument, "a start event is 'all', 'method:NAME', or the name of a function"};
+    return {Code::kInvalidArgument,
+            "a start event is all, method:NAME, after:TIME, slow:METHOD, slow:METHOD:TIME, or the name of a "
+            "function"};
   if (bytes < kLeastTraceBytes || bytes > kMostTraceBytes)
     return {Code::kInvalidArgument,
             fmt::format("a trace has {} MiB to {} MiB", kLeastTraceBytes >> 20, kMostTraceBytes >> 20)};
-  return {};
+  return tracing::check(recorded);
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Image& image, const SessionOptions& options) {
   static uint32_t number = 0;
   KINTSUGI_TRY(options.check());
   KINTSUGI_TRY(check_no_debugger());
-  const bool everything = options.start == "all";
+  const bool everything = options.everything || options.start == "all";
   std::vector<uint32_t> first;
   if (everything) {
     first.resize(image.sleds().functions);
@@ -89,6 +91,7 @@ Result<std::unique_ptr<Session>> Session::open(const Image& image, const Session
   } else {
     KINTSUGI_ASSIGN(first, image.functions_named(options.start));
   }
+  KINTSUGI_ASSIGN(std::vector<uint8_t> values, image.recorded_values(options.recorded));
   KINTSUGI_TRY(make_trace_directory(options.directory));
   remove_old_traces(options.directory, kOldTraces - 1);
   const std::string program = image.path().substr(image.path().rfind('/') + 1);
@@ -98,6 +101,8 @@ Result<std::unique_ptr<Session>> Session::open(const Image& image, const Session
   KINTSUGI_ASSIGN(TraceMemory memory, TraceMemory::make(path, options.bytes, identity));
   std::unique_ptr<Session> session(new Session(image, std::move(memory), path, options.mode));
   session->recording_->number = number;
+  session->values_ = std::move(values);
+  session->recording_->arguments = session->values_.data();
   KINTSUGI_TRY(session->begin(first, everything));
   return session;
 }
@@ -122,7 +127,6 @@ Session::Session(const Image& image, TraceMemory memory, std::string path, Mode 
   recording.indirect = image.calls().indirect.data();
   recording.taken = image.calls().taken.data();
   recording.taken_count = static_cast<uint32_t>(image.calls().taken.size());
-  recording.arguments = image.arguments().data();
   recording.starts = image.starts().data();
   recording.start_count = static_cast<uint32_t>(image.starts().size());
   recording.patched = patched_.get();
@@ -175,6 +179,7 @@ Status Session::close(End end) {
   (void)recording_.release();
   (void)patched_.release();
   (void)met_.release();
+  new std::vector<uint8_t>(std::move(values_));
   new TraceMemory(std::move(memory_));
   return {Code::kInternal, "a thread that is traced makes no progress"};
 }

@@ -21,6 +21,8 @@ struct SessionOptions {
   uint64_t bytes = 64 << 20;
   /// Where that function begins, if `start` does not name it but says whose it is.
   const void* start_code = nullptr;
+  bool everything = false;  ///< `start` has happened: all functions are recorded
+  std::vector<RecordedValues> recorded = {};
 
   Status check() const;  ///< kInvalidArgument
 };
@@ -56,6 +58,7 @@ class Session {
   const Image& image_;
   TraceMemory memory_;
   const std::string path_;
+  std::vector<uint8_t> values_;  ///< by function - 1: those that are recorded
   std::unique_ptr<uint8_t[]> patched_;
   std::unique_ptr<Shared<uint8_t>[]> met_;
   std::unique_ptr<Recording> recording_;

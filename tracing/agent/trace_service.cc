@@ -30,11 +30,19 @@ AttachOptions options_of(const proto::TraceRequest& request) {
   // What is longer than a day is refused by the agent, and must not overflow before.
   constexpr uint64_t kMost = uint64_t{AttachOptions::kMostTime / std::chrono::milliseconds(1)} + 1;
   if (request.limit_ms() != 0) options.limit = std::chrono::milliseconds(std::min(request.limit_ms(), kMost));
+  if (request.recorded_for_ms() != 0)
+    options.recorded_for = std::chrono::milliseconds(std::min(request.recorded_for_ms(), kMost));
+  for (const proto::RecordedValues& each : request.recorded()) {
+    constexpr uint32_t kAll = 0xff;  // what is beyond is refused
+    options.session.recorded.push_back(
+        {each.function(), static_cast<uint8_t>(std::min(each.places(), kAll))});
+  }
   if (request.owner() != 0)
     options.follow = FollowTerms{.owner = request.owner(),
                                  .hops = request.hops(),
                                  .bytes = options.session.bytes,
-                                 .circular = request.circular()};
+                                 .circular = request.circular(),
+                                 .recorded = options.session.recorded};
   return options;
 }
 
@@ -54,6 +62,8 @@ void describe(const AgentStatus& status, proto::TraceResponse& response) {
   response.set_functions(status.functions);
   response.set_patched(status.patched);
   response.set_met(status.met);
+  response.set_began(status.began);
+  response.set_began_unix_ms(status.began_unix_ms);
   const Following& following = Following::of_process();
   response.set_owner(following.owner());
   response.set_requests(following.requests());
@@ -88,6 +98,10 @@ Status TraceService::attach(const proto::TraceRequest& request) const {
   if (is_method) {
     KINTSUGI_ASSIGN(options.session.start_code, code_of_method(start.substr(kMethod.size())));
   }
+  KINTSUGI_ASSIGN(options.event, parse_start_event(start));
+  if (options.event && options.event->kind == StartEvent::Kind::kSlow)
+    if (const auto served = code_of_method(rpc::method_name(options.event->method)); !served)
+      return served.error();
   if (!request.follow()) options.follow.reset();
   if (options.follow) {
     if (!is_method && start != kEverything) return no_one_follows(start);

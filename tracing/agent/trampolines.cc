@@ -54,11 +54,14 @@ kintsugi_trace_exit:
   push %rdi
   push %rsi
   push %rdx
-  .cfi_adjust_cfa_offset 24
-  mov 24(%rsp), %edi
-  lea 32(%rsp), %rsi
+  push %rcx
+  .cfi_adjust_cfa_offset 32
+  mov 32(%rsp), %edi
+  lea 40(%rsp), %rsi
   xor %edx, %edx
+  mov %rax, %rcx
   call kintsugi_trace_left
+  pop %rcx
   pop %rdx
   pop %rsi
   pop %rdi

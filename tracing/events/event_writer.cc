@@ -2,11 +2,12 @@
 
 namespace kintsugi::tracing {
 
-EventWriter::EventWriter() {
+EventWriter::EventWriter(std::span<const flow::Attribute> of_directives) {
   recorded_.attributes.resize(static_cast<size_t>(Join::kCount));
-  constexpr const char* kNames[] = {"coroutine", "spawned", "posted", "call"};
+  constexpr const char* kNames[] = {"coroutine", "spawned", "call"};
   for (size_t i = 0; i < recorded_.attributes.size(); ++i)
     recorded_.attributes[i].name = kNames[i];
+  recorded_.attributes.insert(recorded_.attributes.end(), of_directives.begin(), of_directives.end());
 }
 
 void EventWriter::begin_process(flow::Process process) {
@@ -28,9 +29,20 @@ flow::Event& EventWriter::add(flow::Event event) {
 
 void EventWriter::join(uint32_t lane, int64_t at_ns, flow::Kind directive, Join attribute, uint64_t value,
                        flow::FunctionId function) {
-  flow::Event& event = add({.time_ns = at_ns, .thread = lane, .function = function, .kind = directive});
-  event.attribute = static_cast<uint32_t>(attribute);
-  event.value = value;
+  join(lane, at_ns, {directive, static_cast<uint32_t>(attribute), value}, function);
+}
+
+void EventWriter::join_by_directive(uint32_t lane, int64_t at_ns, const flow::Directive& directive,
+                                    uint64_t value, flow::FunctionId function) {
+  const uint32_t attribute = static_cast<uint32_t>(Join::kCount) + directive.attribute;
+  join(lane, at_ns, {directive.scope, attribute, value}, function);
+}
+
+void EventWriter::join(uint32_t lane, int64_t at_ns, const Joined& joined, flow::FunctionId function) {
+  flow::Event& event =
+      add({.time_ns = at_ns, .thread = lane, .function = function, .kind = joined.directive});
+  event.attribute = joined.attribute;
+  event.value = joined.value;
 }
 
 void EventWriter::frame(flow::Event event, uint64_t channel) {

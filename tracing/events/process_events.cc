@@ -8,8 +8,9 @@
 
 namespace kintsugi::tracing {
 
-ProcessEvents::ProcessEvents(const NamedTrace& named, EventWriter& writer)
+ProcessEvents::ProcessEvents(const NamedTrace& named, DirectiveSites& sites, EventWriter& writer)
     : named_(named),
+      sites_(sites),
       writer_(writer),
       coroutines_(writer),
       elsewhere_(writer.function(kElsewhere)),
@@ -17,7 +18,10 @@ ProcessEvents::ProcessEvents(const NamedTrace& named, EventWriter& writer)
   for (size_t i = 0; i < named.functions.size(); ++i) {
     std::string name = named.functions[i].empty() ? fmt::format("function {}", i + 1) : named.functions[i];
     const Role role = role_of(name);
-    functions_.push_back({role, writer_.function(name)});
+    // Where a coroutine goes on is known without them.
+    const bool is_directed = role == Role::kPlain;
+    functions_.push_back(
+        {role, writer_.function(name), is_directed ? sites_.of(name) : std::span<const uint32_t>()});
   }
 }
 
@@ -31,8 +35,7 @@ ProcessEvents::Role ProcessEvents::role_of(std::string& name) {
   }
   if (name == kFrameSent) return Role::kSent;
   if (name == kFrameReceived) return Role::kReceived;
-  if (name == kPosted || name == kPostedLater) return Role::kPosted;
-  return name == kPostedDone ? Role::kPostedDone : Role::kPlain;
+  return Role::kPlain;
 }
 
 void ProcessEvents::run() {
@@ -80,9 +83,7 @@ void ProcessEvents::enter(Thread& thread, const Step& step) {
   } else {
     writer_.enter(lane, step.unix_ns, function.id);
   }
-  if (function.role == Role::kPosted || function.role == Role::kPostedDone)
-    writer_.join(lane, step.unix_ns, function.role == Role::kPosted ? flow::Kind::kBegin : flow::Kind::kEnd,
-                 Join::kPosted, step.arguments[1], function.id);
+  if (!function.directives.empty()) sites_.apply(function.directives, step, lane, function.id, writer_);
   if (function.role == Role::kDestroyed) coroutines_.destroy(step.arguments[0], step.unix_ns);
   thread.stack.push_back({step.record.function, nullptr});
 }
@@ -114,6 +115,9 @@ void ProcessEvents::leave(Thread& thread, const Step& step) {
     const Function& function = functions_[ended.function - 1];
     if (function.role != Role::kSent && function.role != Role::kReceived)
       writer_.leave(lane_of(thread), step.unix_ns, function.id, (step.record.flags & kUnwound) != 0);
+    // Frames above it ended without a record of their own, so what was returned is none of theirs.
+    if (!function.directives.empty() && thread.stack.size() == depth)
+      sites_.apply(function.directives, step, lane_of(thread), function.id, writer_);
     if (thread.left && thread.stack.size() < thread.left_at) settle(thread);
   }
 }
@@ -130,7 +134,7 @@ void ProcessEvents::suspend(Thread& thread, const Coroutines::Shared& coroutine,
 }
 
 void ProcessEvents::mark_frame(uint32_t lane, const Step& step, Role role) {
-  const auto [channel, number, bytes, call, word, unused] = step.arguments;
+  const auto [channel, number, bytes, call, word, unused, returned] = step.arguments;
   if (channel == 0) return;  // the connection was there before both ends knew its number
   const bool asks = (word & rpc::kFlagRequest) != 0;
   const std::string_view method = rpc::method_name(static_cast<rpc::Method>(word >> 16));

@@ -1,9 +1,11 @@
 /// Turns the records of one process into events.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tracing/events/coroutines.h"
+#include "tracing/events/directive_sites.h"
 #include "tracing/events/named_trace.h"
 #include "tracing/events/steps.h"
 
@@ -11,15 +13,16 @@ namespace kintsugi::tracing {
 
 class ProcessEvents {
  public:
-  /// Both outlive this.
-  ProcessEvents(const NamedTrace& named, EventWriter& writer);
+  /// All outlive this. `writer` has the attributes of `sites`.
+  ProcessEvents(const NamedTrace& named, DirectiveSites& sites, EventWriter& writer);
   void run();
 
  private:
-  enum class Role : uint8_t { kPlain, kResumed, kDestroyed, kSent, kReceived, kPosted, kPostedDone };
+  enum class Role : uint8_t { kPlain, kResumed, kDestroyed, kSent, kReceived };
   struct Function {
     Role role{};
     flow::FunctionId id = flow::kNone;  ///< id of a coroutine, without the name of its part
+    std::span<const uint32_t> directives;
   };
   struct Frame {
     uint32_t function = 0;
@@ -46,6 +49,7 @@ class ProcessEvents {
   void mark_frame(uint32_t lane, const Step& step, Role role);
 
   const NamedTrace& named_;
+  DirectiveSites& sites_;
   EventWriter& writer_;
   Coroutines coroutines_;
   const flow::FunctionId elsewhere_;

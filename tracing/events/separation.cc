@@ -1,6 +1,6 @@
 #include "tracing/events/separation.h"
 
-#include <array>
+#include <span>
 
 #include "common/rpc/method.h"
 #include "tracing/events/process_events.h"
@@ -9,33 +9,41 @@
 namespace kintsugi::tracing {
 namespace {
 
-/// Here a thread waits for anybody's work.
-const std::array<std::string, 3> kIdle{kElsewhere, "boost::asio::detail::scheduler::do_run_one",
-                                       "boost::asio::detail::scheduler::do_poll_one"};
-
-flow::Flows flows_of(const flow::Trace& trace, const flow::Matching& matching,
-                     std::span<const flow::EventId> starts) {
-  const std::vector<flow::FunctionId> idle = flow::functions_named(trace.functions(), kIdle);
-  return flow::build_flows(trace, matching, {.starts = starts, .idle = idle});
+flow::Flows flows_of(const flow::Trace& trace, const SeparationSettings& settings,
+                     const flow::Matching& matching, std::span<const flow::EventId> starts) {
+  std::vector<flow::Idle> idle = settings.directives.idle;
+  if (settings.rules_only) idle.clear();
+  // A thread that runs coroutines is there meanwhile, and they have lanes of their own.
+  idle.push_back({kElsewhere});
+  const std::vector<flow::FunctionId> functions = flow::idle_functions(trace.functions(), idle);
+  return flow::build_flows(trace, matching,
+                           {.starts = starts, .idle = functions, .directives = !settings.rules_only});
 }
 
 }  // namespace
 
+Separation::Separation(SeparationSettings settings)
+    : rules_only_(settings.rules_only),
+      sites_(std::move(settings.directives)),
+      writer_(sites_.directives().attributes) {}
+
 void Separation::add(const NamedTrace& trace) {
-  ProcessEvents(trace, writer_).run();
+  ProcessEvents(trace, sites_, writer_).run();
 }
 
 Result<Separated> Separation::finish() {
   KINTSUGI_ASSIGN(flow::Trace trace, flow::Trace::from(writer_.take()));
-  flow::Flows flows = flows_of(trace, flow::match_messages(trace), {});
-  return Separated{std::move(trace), std::move(flows)};
+  SeparationSettings settings{sites_.directives(), rules_only_};
+  flow::Flows flows = flows_of(trace, settings, flow::match_messages(trace), {});
+  std::vector<std::string> remarks = sites_.remarks(trace.functions());
+  return Separated{std::move(trace), std::move(flows), std::move(settings), std::move(remarks)};
 }
 
 bool is_client(const flow::Process& process) {
   return process.binary == kCommand || process.binary == kMount;
 }
 
-flow::Flows flows_by_call(const flow::Trace& trace) {
+flow::Flows flows_by_call(const flow::Trace& trace, const SeparationSettings& settings) {
   const flow::Matching matching = flow::match_messages(trace);
   const auto is_of_client = [&](flow::EventId id) {
     return id != flow::kNone && is_client(trace.processes()[trace.event(id).process]);
@@ -46,14 +54,7 @@ flow::Flows flows_by_call(const flow::Trace& trace) {
     if (is_of_client(unit.send) && unit.recv != flow::kNone &&
         rpc::method_named(trace.name_of(trace.event(unit.recv).function)))
       starts.push_back(unit.recv);
-  return flows_of(trace, matching, starts);
-}
-
-flow::Recorded events_of(std::span<const NamedTrace> traces) {
-  EventWriter writer;
-  for (const NamedTrace& trace : traces)
-    ProcessEvents(trace, writer).run();
-  return writer.take();
+  return flows_of(trace, settings, matching, starts);
 }
 
 }  // namespace kintsugi::tracing

@@ -26,8 +26,10 @@ std::optional<Step> Steps::next() {
   Step step{.thread = thread, .record = *at(thread)};
   step.unix_ns = trace_.began.unix_ns + static_cast<int64_t>(trace_.nanoseconds(step.record.ticks));
   ++next_[thread];
-  for (; at(thread) != nullptr && at(thread)->kind == Kind::kArgument; ++next_[thread])
+  for (; at(thread) != nullptr && at(thread)->kind == Kind::kArgument; ++next_[thread]) {
     step.arguments[at(thread)->extra - 1] = at(thread)->ticks;
+    step.recorded |= static_cast<uint8_t>(1 << (at(thread)->extra - 1));
+  }
   wait(thread);
   return step;
 }

@@ -13,8 +13,10 @@ namespace kintsugi::tracing {
 struct Step {
   size_t thread = 0;  ///< a place in Trace::threads
   int64_t unix_ns = 0;
-  Record record;                                     ///< no argument
-  std::array<uint64_t, kMostArguments> arguments{};  ///< arguments of an entry; 0: it was not recorded
+  Record record;  ///< no argument
+  /// Arguments of an entry, and at kReturnedPlace - 1 what an exit returned; 0: it was not recorded.
+  std::array<uint64_t, kReturnedPlace> arguments{};
+  uint8_t recorded = 0;  ///< which of them the recording has: bit 0 stands for the first one
 };
 
 class Steps {

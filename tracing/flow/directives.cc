@@ -1,10 +1,12 @@
 #include "tracing/flow/directives.h"
 
+#include <array>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "common/base/quote.h"
+#include "common/config/nearest.h"
 
 namespace kintsugi::flow {
 namespace {
@@ -36,6 +38,12 @@ Status wrong(std::string_view what) {
   return Status(Code::kInvalidArgument, std::string(what));
 }
 
+/// " (did you mean "entry"?)", or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
+  const std::string_view meant = config::nearest(word, known);
+  return meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant);
+}
+
 uint32_t attribute_named(std::vector<Attribute>& attributes, std::string_view name) {
   for (uint32_t i = 0; i < attributes.size(); ++i)
     if (attributes[i].name == name) return i;
@@ -61,20 +69,21 @@ Status parse_point(std::string_view text, Directive& directive) {
   const std::string_view point =
       colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   if (point != "entry" && point != "exit")
-    return wrong(fmt::format("{} names no FUNCTION:entry or FUNCTION:exit", quoted(text, 80)));
+    return wrong(fmt::format("{} names no FUNCTION:entry or FUNCTION:exit{}", quoted(text, 80),
+                             did_you_mean(point, std::array<std::string_view, 2>{"entry", "exit"})));
   directive.point = point == "entry" ? Point::kEntry : Point::kExit;
   directive.function = std::string(text.substr(0, colon));
   return directive.function.empty() ? wrong("the function has no name") : Status();
 }
 
-Status parse_line(std::string_view line, Directives& out) {
+Status parse_line(std::string_view line, size_t number, Directives& out) {
   const std::string_view scope = take_first(line);
   if (scope == "idle") {
     if (line.empty()) return wrong("idle takes the name of a function");
-    out.idle.emplace_back(line);
+    out.idle.push_back({std::string(line), number});
     return {};
   }
-  Directive directive;
+  Directive directive{.line = number};
   if (scope == "begin")
     directive.scope = Kind::kBegin;
   else if (scope == "use")
@@ -82,7 +91,9 @@ Status parse_line(std::string_view line, Directives& out) {
   else if (scope == "end")
     directive.scope = Kind::kEnd;
   else
-    return wrong(fmt::format("{} is neither begin, use, end nor idle", quoted(scope, 40)));
+    return wrong(
+        fmt::format("{} is neither begin, use, end nor idle{}", quoted(scope, 40),
+                    did_you_mean(scope, std::array<std::string_view, 4>{"begin", "use", "end", "idle"})));
   std::string_view attribute = take_last(line);
   bool shared = false;
   std::string_view as = take_last(line);
@@ -116,15 +127,17 @@ Result<Directives> parse_directives(std::string_view text) {
     if (directives.directives.size() + directives.idle.size() == kMostDirectives)
       return Status(Code::kLimitExceeded,
                     fmt::format("line {}: more than {} directives", number, kMostDirectives));
-    if (Status status = parse_line(line, directives); !status.ok())
+    if (Status status = parse_line(line, number, directives); !status.ok())
       return status.with_context(fmt::format("line {}", number));
   }
   return directives;
 }
 
-std::vector<FunctionId> functions_named(const std::vector<std::string>& functions,
-                                        std::span<const std::string> names) {
-  const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
+std::vector<FunctionId> idle_functions(const std::vector<std::string>& functions,
+                                       std::span<const Idle> idle) {
+  std::unordered_set<std::string_view> wanted;
+  for (const Idle& each : idle)
+    wanted.insert(each.function);
   std::vector<FunctionId> ids;
   for (FunctionId id = 0; id < functions.size(); ++id)
     if (wanted.contains(functions[id])) ids.push_back(id);

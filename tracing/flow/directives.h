@@ -40,19 +40,25 @@ struct Directive {
   Point point = Point::kEntry;
   int argument = kReturnValue;  ///< 1 to 6, or kReturnValue
   uint32_t attribute = 0;       ///< a place in Directives::attributes
+  size_t line = 0;              ///< its line in the file, from 1 on
+};
+
+/// A function in which a thread waits for anybody's work.
+struct Idle {
+  std::string function;
+  size_t line = 0;
 };
 
 struct Directives {
   std::vector<Directive> directives;  ///< in the order of the file
   std::vector<Attribute> attributes;  ///< in the order in which they appear; shared if one directive says so
-  std::vector<std::string> idle;      ///< functions
+  std::vector<Idle> idle;
 };
 
 /// Errors: kInvalidArgument ("line 3: ..."), kLimitExceeded (kMostDirectives or kMostBytesOfDirectives).
 Result<Directives> parse_directives(std::string_view text);
 
-/// The ids of the functions with these names; names that the trace does not have are left out.
-std::vector<FunctionId> functions_named(const std::vector<std::string>& functions,
-                                        std::span<const std::string> names);
+/// The ids of the functions in which threads wait; names that the trace does not have are left out.
+std::vector<FunctionId> idle_functions(const std::vector<std::string>& functions, std::span<const Idle> idle);
 
 }  // namespace kintsugi::flow

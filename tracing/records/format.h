@@ -20,7 +20,8 @@ enum class Kind : uint8_t {
   kEntry = 1,  ///< a function was entered, or a coroutine resumed
   kExit = 2,   ///< it was left; flags say how
   kStart = 3,  ///< the start event happened: what the function of the record did is traced from here on
-  /// An argument of the function that the records before it entered: `ticks` is its value, `extra` its place from 1 on.
+  /// An argument of the function that the records before it entered: `ticks` is its value, `extra` its place from 1 on. Behind an exit it
+  /// is what was returned, and its place is kReturnedPlace.
   kArgument = 4,
   kCount
 };
@@ -46,6 +47,7 @@ inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr uint32_t kMostThreads = 64;
 inline constexpr uint32_t kMostDepth = 508;
 inline constexpr uint32_t kMostArguments = 6;
+inline constexpr uint32_t kReturnedPlace = kMostArguments + 1;
 inline constexpr uint32_t kTraceBlockBytes = 64 << 10;
 inline constexpr uint32_t kRecordsOfABlock = kTraceBlockBytes / sizeof(Record) - 1;
 inline constexpr uint64_t kLeastTraceBytes = 1 << 20, kMostTraceBytes = uint64_t{1} << 30;

@@ -60,7 +60,7 @@ Status check_block(const Block& block, const FileHeader& header) {
   for (const Record& record : std::span(block.records).first(block.header.count)) {
     const bool known = record.kind > Kind::kNone && record.kind < Kind::kCount;
     const bool is_argument = record.kind == Kind::kArgument;
-    if (is_argument != (record.extra != 0) || record.extra > kMostArguments)
+    if (is_argument != (record.extra != 0) || record.extra > kReturnedPlace)
       return not_a_trace("a record is damaged");
     if (!known || record.function == 0 || record.function > header.functions || record.flags > kAllFlags)
       return not_a_trace("a record is damaged");

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
+#include "tracing/records/format.h"
 #include "tracing/repository/names.h"
 
 namespace kintsugi::tracing {
@@ -20,6 +23,18 @@ constexpr std::array<OfFunction, 5> kFunctions{{{kFrameSent, kFirstFive},
                                                 {kPostedDone, kSecond}}};
 
 }  // namespace
+
+Status check(std::span<const RecordedValues> values) {
+  if (values.size() > RecordedValues::kMost)
+    return {Code::kLimitExceeded,
+            fmt::format("values of at most {} functions are recorded", RecordedValues::kMost)};
+  for (const RecordedValues& each : values)
+    if (each.function.empty() || each.function.size() > RecordedValues::kMostLetters || each.places == 0 ||
+        each.places >> kReturnedPlace != 0)
+      return {Code::kInvalidArgument,
+              "a value that is recorded is an argument, or what is returned, of a named function"};
+  return {};
+}
 
 uint8_t recorded_arguments(std::string_view mangled) {
   if (mangled.ends_with(kResumed) || mangled.ends_with(kDestroyed) || mangled.ends_with(kCleanedUp))

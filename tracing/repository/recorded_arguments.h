@@ -1,8 +1,13 @@
 /// Functions whose arguments a trace has, for by them the records of many requests are told apart (events/).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+
+#include "common/base/status.h"
 
 namespace kintsugi::tracing {
 
@@ -15,7 +20,17 @@ inline constexpr std::string_view kPosted = "boost::asio::detail::scheduler::pos
                                   kPostedLater = "boost::asio::detail::scheduler::post_deferred_completion",
                                   kPostedDone = "boost::asio::detail::executor_op::do_complete";
 
-/// Those of a function by its mangled name: bit 0 stands for the first one.
+/// Values of a function that are recorded, too, because somebody asked for them: who has directives of his own.
+struct RecordedValues {
+  std::string function;  ///< its short name (names.h)
+  uint8_t places = 0;    ///< bit 0 stands for the first argument, bit kReturnedPlace - 1 for what it returns
+
+  static constexpr size_t kMost = 1000, kMostLetters = 1000;
+};
+/// kInvalidArgument, kLimitExceeded.
+Status check(std::span<const RecordedValues> values);
+
+/// Those of a function by its mangled name, whoever asks: bit 0 stands for the first one.
 uint8_t recorded_arguments(std::string_view mangled);
 
 }  // namespace kintsugi::tracing
