@@ -19,7 +19,8 @@ class MaintenanceCommands : public ProcessCluster {
  protected:
   std::string out(const std::vector<std::string>& arguments) const { return kintsugi(arguments).out; }
   Json server(const std::string& name) const {
-    for (const Json& server : Json::parse(out({"server", "list", "--json"})).at("servers"))
+    const Json all = Json::parse(out({"server", "list", "--json"}));
+    for (const Json& server : all.at("servers"))
       if (server.at("name") == name) return server;
     return {};
   }
