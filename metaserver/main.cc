@@ -98,6 +98,7 @@ class Daemon final : public daemon::Daemon {
                  daemon::kExitFailed);
     };
     options.metaserver.recorder = &recorder_;
+    options.metaserver.http_address = shell.http_address;
     daemon_ = std::make_unique<MetaDaemon>(shell.runtime, std::move(options), shell.secret, *store_);
     add_pages(shell.http, shell.metrics, *daemon_, shell.runtime.clock,
               {listen_, shell.http_address, has_certificates});

@@ -31,9 +31,9 @@ class PartialSums::Call final : public partial_sum::SumSink {
         out_(out),
         began_(clock_.now()),
         sum_(sums.trees_, sums.runtime_, sums.client_,
-             {range, request, node_.children(), own_sum(request.user())}, options(request.user())),
+             {range, request, node_.children(), own_sum(request.user())}, options(request)),
         sender_(clock_, out, {node_.outputs().begin(), node_.outputs().end()},
-                request.user() ? nullptr : &sums.pacer_.sending(), context_),
+                request.user() ? nullptr : &sums.pacer_.sending(request.urgent()), context_),
         committed_(sums.runtime_),
         tasks_(sums.runtime_) {}
 
@@ -68,11 +68,11 @@ class PartialSums::Call final : public partial_sum::SumSink {
     const ReadFor purpose = user ? ReadFor::kUser : ReadFor::kBackground;
     return std::make_unique<OwnSum>(clock_, sums_.store_, stripe_, node_, range_.rows, purpose);
   }
-  partial_sum::ReceiverOptions options(bool user) const {
+  partial_sum::ReceiverOptions options(const proto::PartialSumRequest& request) const {
     partial_sum::ReceiverOptions options;
     options.whole_cells = !node_.stores().empty();
     // A degraded read is a user's own, and not held up for other users.
-    options.pace = user ? nullptr : &sums_.pacer_.receiving();
+    options.pace = request.user() ? nullptr : &sums_.pacer_.receiving(request.urgent());
     return options;
   }
   RebuiltChunk::Destination into() const { return {clock_, sums_.store_, sums_.buffers_}; }

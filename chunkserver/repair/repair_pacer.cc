@@ -24,23 +24,28 @@ asio::awaitable<void> RepairPacer::Direction::let_users_go_first(uint64_t bytes)
     co_await never_.wait_until(std::min(until, clock_.now() + kCheckInterval));
 }
 
-asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {
+asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes, bool is_urgent) {
   const TimePoint began = clock_.now();
-  co_await wait_turn(bytes);
+  co_await wait_turn(bytes, is_urgent);
   waited_ += clock_.now() - began;
 }
 
-asio::awaitable<void> RepairPacer::Direction::wait_turn(uint64_t bytes) {
-  if (pacer_.users()) co_await let_users_go_first(bytes);
-  const double rate = pacer_.rate(up_);
-  if (rate <= 0) co_return;
+TimePoint RepairPacer::Direction::book(TimePoint& free, uint64_t bytes, double rate) const {
   const TimePoint now = clock_.now();
+  if (rate <= 0) return now;
   const auto takes =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(double(bytes) / rate));
   // Booked before the wait, so that calls side by side share the rate; at most kMaxWait ahead, so that a rate that
   // falls for a moment does not hold up what comes later.
-  free_ = std::min(std::max(free_, now - kBurst) + takes, now + kMaxWait);
-  if (free_ > now) co_await never_.wait_until(free_);
+  free = std::min(std::max(free, now - kBurst) + takes, now + kMaxWait);
+  return free;
+}
+
+asio::awaitable<void> RepairPacer::Direction::wait_turn(uint64_t bytes, bool is_urgent) {
+  if (pacer_.users()) co_await let_users_go_first(bytes);
+  TimePoint turn = book(free_, bytes, pacer_.rate(up_));
+  if (!is_urgent) turn = std::max(turn, book(free_usual_, bytes, pacer_.limit_));
+  if (turn > clock_.now()) co_await never_.wait_until(turn);
 }
 
 }  // namespace kintsugi::chunkserver

@@ -37,6 +37,7 @@ proto::PartialSumRequest request_below(const proto::RepairChunkRequest& request)
   below.set_slice_bytes(request.slice_bytes());
   below.set_rows(request.rows());
   below.set_cell_bytes(request.cell_bytes());
+  below.set_urgent(request.urgent());
   return below;
 }
 
@@ -149,7 +150,7 @@ asio::awaitable<Status> RepairSite::rebuild(const proto::RepairChunkRequest& req
   partial_sum::ReceiverOptions options;
   options.whole_cells = true;
   options.staggered = request.staggered();
-  options.pace = &pacer_.receiving();
+  options.pace = &pacer_.receiving(request.urgent());
   // In memory of its own because it is large for a coroutine's frame.
   auto sum = std::make_unique<TreeSum>(trees_, runtime_, client_,
                                        TreeSum::Terms{range, below, request.children(), nullptr}, options);

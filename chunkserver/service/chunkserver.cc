@@ -92,7 +92,7 @@ asio::awaitable<Status> ChunkServer::start() {
   link_ = std::make_unique<MetaserverLink>(
       runtime_, store_, heartbeat_, client_, recorder_,
       LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_,
-                  options_.repair_bytes_per_second, metaserver_clock_});
+                  options_.repair_bytes_per_second, metaserver_clock_, pacer_});
   link_->on_refused = on_refused;
   link_->start();
   orders_.start();

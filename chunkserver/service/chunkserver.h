@@ -96,6 +96,7 @@ class ChunkServer {
   const LinkTraffic& traffic() const { return traffic_; }
   /// The total time for which repairs were held up for users or to keep to their rate.
   Duration pacer_waits() const { return pacer_.waits(); }
+  uint64_t cluster_repair_limit() const { return pacer_.cluster_limit(); }
   size_t connections_in() const { return server_.connections(); }
   size_t connections_out() const { return client_.connections(); }
   /// How far this machine's wall clock is ahead of the metaserver's.

@@ -185,6 +185,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat(Context context, bool lea
                                         request, response);
   if (!called.ok()) co_return module.finish(note(std::move(called), "heartbeat"));
   options_.metaserver_clock.heard(response.wall_clock_ns(), asked);
+  if (!response.register_again()) options_.pacer.set_cluster_limit(response.repair_limit_bytes_per_second());
   // A metaserver that does not know this server has taken nothing of what it was told.
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);

@@ -6,6 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/repair/repair_pacer.h"
 #include "chunkserver/service/heartbeat.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
@@ -24,6 +25,7 @@ struct LinkOptions {
   /// Reported to the metaserver, so that repair plans respect it; 0: no limit.
   uint64_t repair_limit_bytes_per_second;
   rpc::MetaserverClock& metaserver_clock;  ///< set by the answers to heartbeats
+  RepairPacer& pacer;                      ///< learns the cluster's limit of repairs from these answers
 };
 
 /// Tries forever, with bounded backoff, until stopped.

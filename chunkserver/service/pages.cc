@@ -168,6 +168,9 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   metrics.counter("kintsugi_pacer_wait_seconds_total",
                   "Time for which repairs waited for users and for their rate.", {},
                   [&server] { return to_seconds(server.pacer_waits()); });
+  metrics.gauge("kintsugi_pacer_cluster_limit_bytes_per_second",
+                "The cluster's limit of repairs, as the metaserver told it last; 0: none.", {},
+                [&server] { return double(server.cluster_repair_limit()); });
   constexpr const char* kConnections =
       "Open connections for calls and streams: that others, or this server, opened.";
   metrics.gauge("kintsugi_rpc_connections", kConnections, {{"side", "server"}},

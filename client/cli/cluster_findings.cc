@@ -117,7 +117,12 @@ void judge_servers(const proto::ListServersResponse& servers, std::vector<Findin
     const auto add = [&](Verdict verdict, std::string says) {
       findings.push_back({verdict, server.name(), std::move(says)});
     };
+    if (server.maintenance_seconds() > 0)
+      add(Verdict::kWarning,
+          fmt::format("it is {} and in maintenance until {}", proto::liveness_name(server.liveness()),
+                      time_in(server.maintenance_seconds())));
     if (server.liveness() != proto::ServerState::ALIVE) {
+      if (server.maintenance_seconds() > 0) continue;
       add(Verdict::kProblem,
           fmt::format("it is {}: it last said that it lives {:.0f} s ago",
                       proto::liveness_name(server.liveness()), server.seconds_since_heartbeat()));

@@ -162,6 +162,9 @@ void print_answer(const proto::DiagnoseResponse& answer, const DiagnoseArguments
   for (const proto::HeldBackMoves& moves : answer.held_back())
     fmt::print("server {}: {}; `kintsugi repair history` says why they failed\n", shown_name(moves.server()),
                shown_message(proto::describe(moves)));
+  for (const proto::MaintainedServer& server : answer.in_maintenance())
+    fmt::print("server {} is in maintenance until {}\n", shown_name(server.server()),
+               time_in(server.seconds_left()));
   if (arguments.history) print_history(answer);
   if (arguments.models) print_models(answer);
 }
@@ -173,6 +176,8 @@ std::string essence(proto::DiagnoseResponse answer) {
     text += fmt::format("\n{} {}", verdict.id(), proto::confidence_name(verdict.confidence()));
   for (const proto::HeldBackMoves& moves : answer.held_back())
     text += fmt::format("\n{} held back", moves.server_id());
+  for (const proto::MaintainedServer& server : answer.in_maintenance())
+    text += fmt::format("\n{} in maintenance", server.server_id());
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "client/cli/host_daemons.h"
 #include "client/cli/host_files.h"
 #include "client/cli/local_daemon.h"
+#include "client/cli/metaserver_pages.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "common/proto/verdicts.h"
@@ -60,6 +62,8 @@ struct Report {
   Archive archive;
   Redaction redaction{};
   std::vector<Finding> findings{};
+  /// Address of the metaserver's pages, as it says; empty: it has not said it.
+  std::string metaserver_pages{};
 
   Status add(const std::string& name, std::string text) {
     text.resize(std::min(text.size(), kMostOfText));
@@ -156,7 +160,9 @@ Status add_host(const std::vector<HostDaemon>& daemons, Report& report) {
 
 /// How the cluster is reached: as the environment says, or else as a daemon of this host does.
 struct Way {
-  runtime::Endpoint metaserver, pages;
+  runtime::Endpoint metaserver;
+  /// Address of the metaserver's pages by its settings; none: it has not its settings here.
+  std::optional<runtime::Endpoint> pages;
   CredentialFiles credential;
   runtime::TlsFiles tls;
 };
@@ -167,7 +173,7 @@ std::optional<Way> way_to_cluster(const std::vector<HostDaemon>& daemons) {
   const CredentialFiles given = CredentialFiles::of_environment();
   if (metaserver != nullptr && (!given.secret.empty() || !given.token.empty()))
     if (const auto at = runtime::Endpoint::parse(metaserver))
-      way = Way{*at, {}, given, runtime::tls_files_of_environment()};
+      way = Way{*at, std::nullopt, given, runtime::tls_files_of_environment()};
   for (const HostDaemon& daemon : daemons) {
     if (!daemon.settings) continue;
     const DaemonSettings& settings = *daemon.settings;
@@ -175,13 +181,13 @@ std::optional<Way> way_to_cluster(const std::vector<HostDaemon>& daemons) {
     const auto at = settings.address(is_metaserver ? "listen" : "metaserver");
     if (!at) continue;
     if (!way)
-      way = Way{*at, {}, {settings.text("secret_file"), settings.text("token_file")}, tls_files(settings)};
+      way = Way{*at,
+                std::nullopt,
+                {settings.text("secret_file"), settings.text("token_file")},
+                tls_files(settings)};
     const auto pages = settings.address("http_listen");
     if (is_metaserver && pages && at->to_string() == way->metaserver.to_string()) way->pages = *pages;
   }
-  // `kintsugi cluster init` puts them there.
-  if (way && way->pages.port == 0)
-    way->pages = {way->metaserver.host, static_cast<uint16_t>(way->metaserver.port + 1)};
   return way;
 }
 
@@ -189,12 +195,16 @@ std::optional<Way> way_to_cluster(const std::vector<HostDaemon>& daemons) {
 std::vector<DaemonPages> pages_of_all(runtime::ProductionRuntime& runtime, const Way& way,
                                       const std::vector<HostDaemon>& local, Report& report) {
   std::vector<DaemonPages> daemons;
-  if (auto found = find_daemons(runtime, way.pages))
+  const auto pages = way.pages ? Result<runtime::Endpoint>(*way.pages)
+                               : metaserver_pages(report.metaserver_pages, way.metaserver);
+  if (!pages)
+    report.findings.push_back({Verdict::kWarning, "metaserver", pages.error().message()});
+  else if (auto found = find_daemons(runtime, *pages))
     daemons = std::move(*found);
   else
     report.findings.push_back({Verdict::kProblem, "metaserver",
                                fmt::format("its pages at {} do not say which daemons there are: {}",
-                                           way.pages.to_string(), found.error().message())});
+                                           pages->to_string(), found.error().message())});
   for (const HostDaemon& daemon : local) {
     const auto at = daemon.settings ? daemon.settings->address("http_listen") : std::nullopt;
     if (!at || at->port == 0) continue;
@@ -223,6 +233,7 @@ Status add_answers(client::BlockingClient& client, Report& report) {
     report.findings.push_back(
         {Verdict::kProblem, "the cluster", "the metaserver does not answer: " + servers.error().message()});
   } else {
+    report.metaserver_pages = servers->metaserver_pages();
     judge_servers(*servers, report.findings);
     Json all = Json::array();
     for (const proto::ServerState& server : by_number(*servers))

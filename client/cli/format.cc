@@ -29,6 +29,14 @@ std::string local_time(int64_t nanoseconds) {
   return text;
 }
 
+std::string time_in(double seconds) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto in =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+  const std::string text = local_time(std::chrono::nanoseconds(now + in).count());
+  return text.substr(0, text.rfind(':'));
+}
+
 std::string mode_text(const proto::Attributes& attributes) {
   std::string text(1, attributes.type() == proto::Attributes::DIRECTORY ? 'd' : '-');
   for (int bit = 8; bit >= 0; --bit)
@@ -130,6 +138,7 @@ Json to_json(const proto::ServerState& server) {
           {"cached_chunks", server.cached_chunks()},
           {"busy", server.busy()},
           {"draining", server.draining()},
+          {"maintenance_seconds", server.maintenance_seconds()},
           {"reported", server.reported()},
           {"slow", server.has_slow() ? why_slow(server.slow()) : Json()},
           {"held_back", server.has_held_back() ? moves_held_back(server.held_back()) : Json()}};

@@ -13,9 +13,11 @@
 namespace kintsugi::cli {
 
 std::string counted(uint64_t count, std::string_view one,
-                    std::string_view many = "");             ///< "1 file", "2 files"
-std::string rate_text(uint64_t bytes, double seconds);       ///< "0.84 s, at 1.19 GiB/s"
-std::string local_time(int64_t nanoseconds);                 ///< "2026-01-31 17:05:09"
+                    std::string_view many = "");        ///< "1 file", "2 files"
+std::string rate_text(uint64_t bytes, double seconds);  ///< "0.84 s, at 1.19 GiB/s"
+std::string local_time(int64_t nanoseconds);            ///< "2026-01-31 17:05:09"
+/// Shows the local time so many seconds from now, to the minute: "2026-01-31 17:05".
+std::string time_in(double seconds);
 std::string mode_text(const proto::Attributes& attributes);  ///< "drwxr-xr-x"
 /// What is missing, in a sentence without an end; empty: nothing is, and all servers have said what they have.
 std::string health_text(const proto::StripeHealth& health);

@@ -118,6 +118,31 @@ void print_snapshot(const proto::FsckSnapshot& snapshot) {
              shown_message(snapshot.detail()));
 }
 
+/// Those that operators said may be away.
+Result<std::vector<proto::ServerState>> in_maintenance(BlockingClient& client) {
+  KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
+  std::vector<proto::ServerState> servers = by_number(answer);
+  std::erase_if(servers, [](const proto::ServerState& server) { return server.maintenance_seconds() <= 0; });
+  return servers;
+}
+
+void print_maintenance(const std::vector<proto::ServerState>& servers) {
+  for (const proto::ServerState& server : servers)
+    fmt::print("server {} is {} and in maintenance until {}\n", server.name(),
+               proto::liveness_name(server.liveness()), time_in(server.maintenance_seconds()));
+}
+
+Json json_of(const std::vector<proto::ServerState>& maintained) {
+  Json servers = Json::array();
+  for (const proto::ServerState& server : maintained)
+    servers.push_back({{"server_id", std::to_string(server.server_id())},
+                       {"server_number", server.number()},
+                       {"server_name", server.name()},
+                       {"liveness", proto::liveness_name(server.liveness())},
+                       {"maintenance_seconds", server.maintenance_seconds()}});
+  return servers;
+}
+
 void print_hanging(const FsckTotals& totals) {
   for (const auto& [id, server] : totals.hanging) {
     fmt::print("{} hang{} on server {} at {}, which has not answered for {:.0f} s\n",
@@ -336,6 +361,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
   Found found;
   KINTSUGI_TRY(go_through(session, client, arguments, totals, found));
   KINTSUGI_ASSIGN(const proto::MetadataStatusResponse metadata, client.run(client.async().metadata_status()));
+  KINTSUGI_ASSIGN(const std::vector<proto::ServerState> maintained, in_maintenance(client));
   const bool doubt = metadata.has_doubt();
   if (session.json) {
     Json hanging = Json::array();
@@ -353,6 +379,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
                   {"hanging_chunks", totals.hanging_chunks},
                   {"waiting_stripes", totals.waiting},
                   {"hanging", std::move(hanging)},
+                  {"in_maintenance", json_of(maintained)},
                   {"servers_not_reported", names_json(totals.unreported())},
                   {"damaged_snapshots", std::move(found.snapshots)},
                   {"problems", std::move(found.problems)}};
@@ -360,6 +387,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
     print_json(document);
   } else if (!arguments.list_missing) {
     print_hanging(totals);
+    print_maintenance(maintained);
     fmt::print("{}, {}, {}, {}: {}\n", counted(totals.files, "file"),
                counted(totals.directories, "directory", "directories"), counted(totals.stripes, "stripe"),
                counted(totals.chunks, "chunk"), conclusion(totals, deep));

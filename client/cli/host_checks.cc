@@ -19,6 +19,7 @@
 
 #include "client/cli/daemon_pages.h"
 #include "client/cli/local_daemon.h"
+#include "client/cli/metaserver_pages.h"
 #include "client/lib/blocking_client.h"
 #include "common/base/human_bytes.h"
 #include "common/http/kept_connection.h"
@@ -290,7 +291,7 @@ void check_metaserver(const CheckedDaemon& daemon, std::vector<Finding>& finding
   if (!at || !proof || !tls) return;  // that was said already
   client::Options options;
   options.metaserver = *at;
-  options.retry_limit = kAnswerLimit;
+  options.retry_limit = Duration::zero();  // whether it answers now is what is asked
   client::BlockingClient client(std::move(options), *proof, std::move(*tls));
   const auto servers = client.run(client.async().list_servers());
   if (!servers && servers.error().code() == Code::kPermissionDenied)
@@ -300,11 +301,11 @@ void check_metaserver(const CheckedDaemon& daemon, std::vector<Finding>& finding
         fmt::format("the metaserver does not answer, which is in order before it is started: {}",
                     servers.error().message()));
   about.good(fmt::format("the metaserver at {} answers", at->to_string()));
-  const runtime::Endpoint pages{at->host, static_cast<uint16_t>(at->port + 1)};
-  const auto difference = clock_difference(client.runtime(), pages);
+  const auto pages = metaserver_pages(servers->metaserver_pages(), *at);
+  const auto difference = pages ? clock_difference(client.runtime(), *pages) : Result<double>(pages.error());
   if (!difference)
-    return about.warn(fmt::format("the clock could not be compared with the metaserver's: no pages at {}",
-                                  pages.to_string()));
+    return about.warn(fmt::format("the clock could not be compared with the metaserver's: {}",
+                                  pages ? "no pages at " + pages->to_string() : pages.error().message()));
   const std::string says = fmt::format("the metaserver's clock is {:.1f} s {} this one",
                                        std::abs(*difference), *difference < 0 ? "behind" : "ahead of");
   if (std::abs(*difference) > kMostClockDifference) return about.bad(says);

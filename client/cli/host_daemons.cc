@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <set>
 
 namespace kintsugi::cli {
@@ -50,17 +51,30 @@ std::vector<Finding> check_host(const std::vector<HostDaemon>& daemons, const st
   check_machine(findings);
   ListenAddresses taken;
   std::set<std::string> asked;
-  for (const HostDaemon& daemon : daemons) {
+  // What each daemon has in order, and what the metaserver says to it. All ask at once: none waits for another's answer.
+  std::vector<std::vector<Finding>> own(daemons.size());
+  std::vector<std::future<std::vector<Finding>>> answers(daemons.size());
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    const HostDaemon& daemon = daemons[i];
     if (!daemon.settings) {
-      findings.push_back({Verdict::kProblem, daemon.name, daemon.settings.error().message()});
+      own[i].push_back({Verdict::kProblem, daemon.name, daemon.settings.error().message()});
       continue;
     }
     const CheckedDaemon checked{daemon.name, daemon.program, *daemon.settings};
-    check_addresses(checked, taken, findings);
-    check_names(checked, findings);
-    check_keys(checked, findings);
-    check_disks(checked, findings);
-    if (asked.insert(way_to_metaserver(checked.settings)).second) check_metaserver(checked, findings);
+    if (asked.insert(way_to_metaserver(checked.settings)).second)
+      answers[i] = std::async(std::launch::async, [checked] {
+        std::vector<Finding> said;
+        check_metaserver(checked, said);
+        return said;
+      });
+    check_addresses(checked, taken, own[i]);
+    check_names(checked, own[i]);
+    check_keys(checked, own[i]);
+    check_disks(checked, own[i]);
+  }
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    std::ranges::move(own[i], std::back_inserter(findings));
+    if (answers[i].valid()) std::ranges::move(answers[i].get(), std::back_inserter(findings));
   }
   if (daemons.empty())
     findings.push_back(

@@ -1,9 +1,11 @@
-// repair status, history, run; what-if stands in what_if_command.cc.
+// repair status, limit, history, run; what-if stands in what_if_command.cc.
 #include <set>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "client/cli/session.h"
+#include "common/base/operator_limits.h"
+#include "common/config/units.h"
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
@@ -54,7 +56,8 @@ Status repair_status(Session& session, BlockingClient& client) {
                 {"failed", answer.failed()},
                 {"bytes_repaired", answer.bytes_repaired()},
                 {"unrepairable", answer.unrepairable()},
-                {"repair_delay_seconds", answer.repair_delay_seconds()}});
+                {"repair_delay_seconds", answer.repair_delay_seconds()},
+                {"limit_bytes_per_second", answer.limit_bytes_per_second()}});
     return {};
   }
   fmt::print("{} running, {} queued, {} waiting out the repair delay of {:.0f} s, {} unrepairable\n",
@@ -62,8 +65,38 @@ Status repair_status(Session& session, BlockingClient& client) {
              answer.unrepairable());
   fmt::print("{} done ({}), {} failed since the start\n", answer.done(), human_bytes(answer.bytes_repaired()),
              answer.failed());
+  if (answer.limit_bytes_per_second() > 0)
+    fmt::print("limited to {} a second at each server, each way (kintsugi repair limit)\n",
+               human_bytes(answer.limit_bytes_per_second()));
   for (const proto::RepairRecord& record : answer.running())
     print_record(record, names);
+  return {};
+}
+
+/// The rate in bytes a second; 0: "off".
+Result<uint64_t> rate_of(const std::string& text) {
+  if (text == "off") return uint64_t{0};
+  const Result<uint64_t> rate = config::parse_bytes(text);
+  if (rate && *rate >= kLeastRepairLimit && *rate <= kMostRepairLimit) return *rate;
+  return Status{Code::kInvalidArgument,
+                fmt::format("RATE is bytes a second at each server, {} to {}, as in 50MiB, or off",
+                            human_bytes(kLeastRepairLimit), human_bytes(kMostRepairLimit))};
+}
+
+Status limit_repairs(Session& session, BlockingClient& client, const std::string& text) {
+  KINTSUGI_ASSIGN(const uint64_t rate, rate_of(text));
+  KINTSUGI_TRY(client.run(client.async().limit_repairs(rate)));
+  if (session.json) {
+    print_json({{"limit_bytes_per_second", rate}});
+  } else if (rate == 0) {
+    fmt::print("Repairs are not limited, except where servers have `repair.bandwidth`.\n");
+  } else {
+    fmt::print(
+        "Repairs and moves send, and receive, {} a second at each server at most. Repairs of stripes that "
+        "cannot lose another chunk are not slowed.\n"
+        "End:  kintsugi repair limit off\n",
+        human_bytes(rate));
+  }
   return {};
 }
 
@@ -154,36 +187,47 @@ Status run_repair(Session& session, BlockingClient& client, const RunArguments& 
 std::vector<Command> repair_commands() {
   const auto limit = std::make_shared<uint32_t>(kDefaultHistory);
   const auto a = std::make_shared<RunArguments>();
-  return {
-      {.name = "repair",
-       .help = "Rebuilding of lost chunks: current repairs, past repairs, repair now, repairs to come",
-       .commands = {{.name = "status",
-                     .help = "Show what is being repaired and what waits",
-                     .prints_json = true,
-                     .run = connected(repair_status)},
-                    {.name = "history",
-                     .help = "Show past repairs, newest first",
-                     .options = {{"--limit", limit.get(), "How many; default: 100"}},
-                     .prints_json = true,
-                     .run = connected(limit, repair_history)},
-                    {.name = "run",
-                     .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
-                     .options = {{"--chunk", &a->chunks,
-                                  "A chunk to rebuild; several of one stripe when repeated", kRequired},
-                                 {.names = "--shape",
-                                  .target = one_of(&a->shape,
-                                                   {proto::RepairShape::STAR, proto::RepairShape::STAGGERED,
-                                                    proto::RepairShape::PPR, proto::RepairShape::CHAIN,
-                                                    proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
-                                                   proto::shape_name),
-                                  .help = "Shape of the repair tree; default: auto"},
-                                 {"--slice", Bytes{&a->slice_bytes},
-                                  "Bytes of a slice; the chunk size means unsliced"},
-                                 {"--dst", &a->destination, "Server that gets the (first) chunk"}},
-                     .prints_json = true,
-                     .check = [a] { return check_chunks(a->chunks); },
-                     .run = connected(a, run_repair)},
-                    what_if_command()}}};
+  const auto rate = std::make_shared<std::string>();
+  return {{.name = "repair",
+           .help = "Rebuilding of lost chunks: current repairs, past repairs, repair now, repairs to come",
+           .commands = {
+               {.name = "status",
+                .help = "Show what is being repaired and what waits",
+                .prints_json = true,
+                .run = connected(repair_status)},
+               {.name = "limit",
+                .help = "Limit what repairs may send and receive, at every server, while the cluster runs",
+                .options = {{"RATE", rate.get(), "Bytes a second, as in 50MiB, or off", kRequired}},
+                .prints_json = true,
+                .check =
+                    [rate] {
+                      const Result<uint64_t> parsed = rate_of(*rate);
+                      return parsed ? Status{} : parsed.error();
+                    },
+                .run = connected(rate, limit_repairs)},
+               {.name = "history",
+                .help = "Show past repairs, newest first",
+                .options = {{"--limit", limit.get(), "How many; default: 100"}},
+                .prints_json = true,
+                .run = connected(limit, repair_history)},
+               {.name = "run",
+                .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
+                .options = {{"--chunk", &a->chunks, "A chunk to rebuild; several of one stripe when repeated",
+                             kRequired},
+                            {.names = "--shape",
+                             .target = one_of(&a->shape,
+                                              {proto::RepairShape::STAR, proto::RepairShape::STAGGERED,
+                                               proto::RepairShape::PPR, proto::RepairShape::CHAIN,
+                                               proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
+                                              proto::shape_name),
+                             .help = "Shape of the repair tree; default: auto"},
+                            {"--slice", Bytes{&a->slice_bytes},
+                             "Bytes of a slice; the chunk size means unsliced"},
+                            {"--dst", &a->destination, "Server that gets the (first) chunk"}},
+                .prints_json = true,
+                .check = [a] { return check_chunks(a->chunks); },
+                .run = connected(a, run_repair)},
+               what_if_command()}}};
 }
 
 }  // namespace kintsugi::cli

@@ -1,11 +1,13 @@
-// server list, drain, undrain, remove.
+// server list, drain, undrain, maintain, remove.
 #include <cmath>
 #include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/long_time.h"
 #include "client/cli/servers.h"
 #include "client/cli/session.h"
+#include "common/base/operator_limits.h"
 #include "common/proto/names.h"
 #include "common/proto/verdicts.h"
 
@@ -28,6 +30,8 @@ std::string link_text(const proto::ServerState& server) {
 std::string state_text(const proto::ServerState& server) {
   std::string state(proto::liveness_name(server.liveness()));
   if (server.draining()) state += server.chunks() == 0 ? ", drained" : ", draining";
+  if (server.maintenance_seconds() > 0)
+    state += ", in maintenance until " + time_in(server.maintenance_seconds());
   if (server.failed_disks() > 0)
     state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
   if (const double ahead = server.clock_difference_seconds(); std::abs(ahead) >= kClockShown)
@@ -118,6 +122,47 @@ Status undrain_server(Session& session, BlockingClient& client, const std::strin
   return set_draining(session, client, server, false);
 }
 
+struct MaintainArguments {
+  std::string server, time;
+  bool end = false;
+};
+
+/// The time that --for gives; zero: --end.
+Result<std::chrono::seconds> maintenance_of(const MaintainArguments& arguments) {
+  if (arguments.end != arguments.time.empty())
+    return Status{Code::kInvalidArgument,
+                  "say for how long with --for, as in 2h or 30m, or end the maintenance with --end"};
+  if (arguments.end) return std::chrono::seconds(0);
+  KINTSUGI_ASSIGN(const Duration time, parse_long_time(arguments.time));
+  if (time < 1s || time > kMaxMaintenance)
+    return Status{Code::kInvalidArgument,
+                  fmt::format("--for is 1s to {}h: drain a server that is away for longer",
+                              std::chrono::duration_cast<std::chrono::hours>(kMaxMaintenance).count())};
+  return std::chrono::ceil<std::chrono::seconds>(time);
+}
+
+Status maintain_server(Session& session, BlockingClient& client, const MaintainArguments& arguments) {
+  KINTSUGI_ASSIGN(const std::chrono::seconds time, maintenance_of(arguments));
+  KINTSUGI_ASSIGN(const proto::ServerState server, find(client, arguments.server));
+  const auto seconds = static_cast<uint64_t>(time.count());
+  KINTSUGI_TRY(client.run(client.async().maintain_server(server.server_id(), seconds)));
+  if (session.json) {
+    Json document = identity(server);
+    document.append({{"maintenance_seconds", seconds}});
+    print_json(document);
+  } else if (seconds > 0) {
+    fmt::print(
+        "Server {} is in maintenance until {}. While it is away, its chunks are rebuilt only where one more "
+        "loss would make data unreadable, or where other chunks are lost too.\n"
+        "End:  kintsugi server maintain {} --end\n",
+        server.name(), time_in(static_cast<double>(seconds)), server.name());
+  } else {
+    fmt::print("Server {} is not in maintenance: its loss starts repairs as that of any other.\n",
+               server.name());
+  }
+  return {};
+}
+
 Status remove_server(Session& session, BlockingClient& client, const std::string& text) {
   KINTSUGI_ASSIGN(const proto::ServerState server, find(client, text));
   KINTSUGI_TRY(client.run(client.async().remove_server(server.server_id())));
@@ -135,6 +180,7 @@ Status remove_server(Session& session, BlockingClient& client, const std::string
 
 std::vector<Command> server_commands() {
   const auto server = std::make_shared<std::string>();
+  const auto maintain = std::make_shared<MaintainArguments>();
   const std::vector<Option> which{
       {"SERVER", server.get(), "Its name or number, as `kintsugi server list` shows them", kRequired}};
   return {{.name = "server",
@@ -153,6 +199,22 @@ std::vector<Command> server_commands() {
                          .options = which,
                          .prints_json = true,
                          .run = connected(server, undrain_server)},
+                        {.name = "maintain",
+                         .help = "Say that a server will be away for a while: its loss starts no repairs",
+                         .options = {{"SERVER", &maintain->server,
+                                      "Its name or number, as `kintsugi server list` shows them", kRequired},
+                                     {"--for", &maintain->time, "For how long at most, as in 2h; up to 24h"},
+                                     {.names = "--end",
+                                      .target = &maintain->end,
+                                      .help = "It is back, or stays away: end the maintenance",
+                                      .excludes = "--for"}},
+                         .prints_json = true,
+                         .check =
+                             [maintain] {
+                               const auto time = maintenance_of(*maintain);
+                               return time ? Status{} : time.error();
+                             },
+                         .run = connected(maintain, maintain_server)},
                         {.name = "remove",
                          .help = "Forget a server that is drained, or dead with all its chunks rebuilt",
                          .options = which,

@@ -83,6 +83,7 @@ Status create_token(Session& session, BlockingClient& client, const TokenArgumen
     if (seconds <= 0) return {Code::kInvalidArgument, "a token lives for some time, or has --expires never"};
     request.set_lifetime_seconds(static_cast<uint64_t>(seconds));
   }
+  if (!arguments.out.empty()) KINTSUGI_TRY(rpc::check_new_private_file(arguments.out, "token file"));
   KINTSUGI_ASSIGN(const proto::CreateTokenResponse made, client.run(client.async().create_token(request)));
   if (!arguments.out.empty()) {
     const Status written = rpc::write_private_file(arguments.out, "token file", made.token() + "\n");

@@ -4,7 +4,7 @@ _kintsugi() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
-      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " key" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster finalize" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "key rotate" | "key status" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
+      " bench" | " cat" | " cluster" | " df" | " diagnose" | " doctor" | " du" | " fault" | " fsck" | " get" | " key" | " ls" | " metadata" | " mkdir" | " mv" | " plan" | " policy" | " put" | " quarantine" | " quota" | " repair" | " rm" | " rmdir" | " server" | " snapshot" | " stat" | " stripe" | " token" | " trace" | " trash" | "bench degraded-read" | "bench get" | "bench metadata" | "bench put" | "cluster check" | "cluster finalize" | "cluster init" | "cluster start" | "cluster status" | "cluster stop" | "fault clear" | "fault list" | "fault set" | "key rotate" | "key status" | "metadata accept" | "metadata status" | "policy get" | "policy list" | "policy set" | "quarantine empty" | "quarantine keep" | "quarantine list" | "quota list" | "quota remove" | "quota set" | "quota show" | "repair history" | "repair limit" | "repair run" | "repair status" | "repair what-if" | "server drain" | "server list" | "server maintain" | "server remove" | "server undrain" | "snapshot create" | "snapshot delete" | "snapshot list" | "stripe show" | "token create" | "token list" | "token revoke" | "trace attach" | "trace detach" | "trace explain" | "trace export" | "trace show" | "trace status" | "trash empty" | "trash list" | "trash restore" | "trash set")
         command="${command:+$command }${COMP_WORDS[i]}" ;;
       *) break ;;
     esac
@@ -18,13 +18,13 @@ _kintsugi() {
     "trash") words="set list restore empty" ;;
     "token") words="create list revoke" ;;
     "key") words="status rotate" ;;
-    "server") words="list drain undrain remove" ;;
+    "server") words="list drain undrain maintain remove" ;;
     "fault") words="set list clear" ;;
     "trace") words="attach status detach show explain export" ;;
     "stripe") words="show" ;;
     "metadata") words="status accept" ;;
     "quarantine") words="list keep empty" ;;
-    "repair") words="status history run what-if" ;;
+    "repair") words="status limit history run what-if" ;;
     "bench") words="put get metadata degraded-read" ;;
     "cluster start") [[ $current == -* ]] && words="--dir --chunkservers --racks --repair-managers --policy --repair-delay --chunk-size --json --help" ;;
     "cluster stop") [[ $current == -* ]] && words="--dir --json --help" ;;
@@ -65,6 +65,7 @@ _kintsugi() {
     "server list") [[ $current == -* ]] && words="--json --help" ;;
     "server drain") [[ $current == -* ]] && words="--json --help" ;;
     "server undrain") [[ $current == -* ]] && words="--json --help" ;;
+    "server maintain") [[ $current == -* ]] && words="--for --end --json --help" ;;
     "server remove") [[ $current == -* ]] && words="--json --help" ;;
     "fault set") [[ $current == -* ]] && words="--detail --skip --times --delay --error --bytes --json --help" ;;
     "fault list") [[ $current == -* ]] && words="--json --help" ;;
@@ -85,6 +86,7 @@ _kintsugi() {
     "quarantine keep") [[ $current == -* ]] && words="--stripe --json --help" ;;
     "quarantine empty") [[ $current == -* ]] && words="--stripe --json --help" ;;
     "repair status") [[ $current == -* ]] && words="--json --help" ;;
+    "repair limit") [[ $current == -* ]] && words="--json --help" ;;
     "repair history") [[ $current == -* ]] && words="--limit --json --help" ;;
     "repair run") [[ $current == -* ]] && words="--chunk --shape --slice --dst --json --help" ;;
     "repair what-if") [[ $current == -* ]] && words="--server --servers --rack --at-rate --budget --link --rack-link --policy --servers-total --stripes --racks --chunk-size --repair-delay --json --help" ;;

@@ -1,5 +1,6 @@
 #include "common/http/http_server.h"
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -20,23 +21,30 @@
 namespace kintsugi::http {
 
 namespace beast = boost::beast;
-using Request = beast::http::request<beast::http::empty_body>;
 
 namespace {
+
+/// No page takes a body: of one that comes, only how much of it is still to come is known.
+struct Request : beast::http::request<beast::http::empty_body> {
+  bool has_body = false;
+  uint64_t body_left = 0;  ///< bytes; UINT64_MAX: its length was not said
+};
 
 constexpr auto kRequestLimit = std::chrono::seconds(10);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
 constexpr size_t kReceivedAtOnce = 4 * 1024;
+/// So much of a body is received before its connection is closed.
+constexpr uint64_t kMostUnread = 1 << 20;
+constexpr auto kUnreadLimit = std::chrono::seconds(1);  ///< and for so long
 /// People type tokens into pages: no script but ours may run there, and no page of others may show ours within itself.
 constexpr std::string_view kOnlyOwnScripts = "default-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 constexpr size_t kMostQuoted = 100;  ///< bytes of a request that an answer quotes
 
-/// Closes the connection when an operation on it takes longer than kRequestLimit.
+/// Closes the connection when an operation on it takes longer than `limit`.
 class Limited {
  public:
-  Limited(runtime::Clock& clock, runtime::Connection& connection)
-      : clock_(clock),
-        timer_(clock.call_at(clock.now() + kRequestLimit, [&connection] { connection.close(); })) {}
+  Limited(runtime::Clock& clock, runtime::Connection& connection, Duration limit = kRequestLimit)
+      : clock_(clock), timer_(clock.call_at(clock.now() + limit, [&connection] { connection.close(); })) {}
   ~Limited() { clock_.cancel(timer_); }
   Limited(const Limited&) = delete;
   Limited& operator=(const Limited&) = delete;
@@ -50,10 +58,18 @@ class Limited {
 asio::awaitable<Result<Request>> read_request(runtime::Connection& connection, std::string& received) {
   beast::http::request_parser<beast::http::empty_body> parser;
   parser.header_limit(kMaxRequestBytes);
+  parser.body_limit(boost::none);  // it is not read
   while (true) {
     boost::system::error_code error;
     received.erase(0, parser.put(asio::buffer(received), error));
-    if (parser.is_done()) co_return parser.release();
+    if (parser.is_header_done()) {
+      const bool has_body = !parser.is_done();
+      const uint64_t left =
+          parser.content_length()
+              ? *parser.content_length() - std::min<uint64_t>(*parser.content_length(), received.size())
+              : UINT64_MAX;
+      co_return Request{parser.release(), has_body, has_body ? left : 0};
+    }
     if ((error && error != beast::http::error::need_more) || received.size() > kMaxRequestBytes)
       co_return Status{Code::kInvalidArgument, error.message()};
     const size_t had = received.size();
@@ -69,6 +85,16 @@ asio::awaitable<Result<Request>> read_request(runtime::Connection& connection, s
 std::string_view text_of(const Request& request, beast::http::field field) {
   const auto value = request[field];
   return {value.data(), value.size()};
+}
+
+/// Receives what is left of a body, and drops it: a connection that is closed before loses its answer, too.
+asio::awaitable<void> drop_body(runtime::Connection& connection, uint64_t left) {
+  std::array<std::byte, kReceivedAtOnce> piece;
+  for (uint64_t dropped = 0; dropped < std::min(left, kMostUnread);) {
+    const Result<size_t> got = co_await connection.read_some(piece);
+    if (!got || *got == 0) co_return;
+    dropped += *got;
+  }
 }
 
 struct Target {
@@ -142,6 +168,8 @@ struct HttpServer::State {
 
   Response answer(const Request& request) const {
     const Target target(request);
+    if (request.has_body && (changers.contains(target.path) || request.method() == beast::http::verb::get))
+      return {413, "text/plain", "no body is taken here: what is asked for stands in the query\n"};
     if (changers.contains(target.path)) return {405, "text/plain", "only POST is served here\n"};
     if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
     const auto handler = handlers.find(target.path);
@@ -213,7 +241,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtim
     Response response;
     if (refused)
       response = std::move(*refused);
-    else if (changer != state->changers.end())
+    else if (changer != state->changers.end() && !request->has_body)
       response = co_await answer_change(*changer->second, *request, connection->peer());
     else
       response = state->answer(*request);
@@ -227,12 +255,17 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::unique_ptr<runtim
     if (response.status == 401)
       message.set(beast::http::field::www_authenticate,
                   posts ? "Bearer realm=\"kintsugi\"" : "Basic realm=\"kintsugi\"");
-    message.keep_alive(request->keep_alive());
+    const bool goes_on = request->keep_alive() && !request->has_body;
+    message.keep_alive(goes_on);
     message.body() = std::move(response.body);
     message.prepare_payload();
     limited.emplace(state->runtime.clock, *connection);
     const Status written = co_await write_response(*connection, message);
-    if (!written.ok() || !request->keep_alive()) break;
+    if (written.ok() && request->has_body) {
+      limited.emplace(state->runtime.clock, *connection, kUnreadLimit);
+      co_await drop_body(*connection, request->body_left);
+    }
+    if (!written.ok() || !goes_on) break;
     open.end_answer();
   }
 }

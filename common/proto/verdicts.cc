@@ -339,6 +339,11 @@ std::string to_json(const DiagnoseResponse& response) {
                          {"server", moves.server()},
                          {"seconds_left", static_cast<double>(moves.ms_left()) / 1e3},
                          {"from", std::vector<std::string>(moves.from().begin(), moves.from().end())}});
+  Document in_maintenance = Document::array();
+  for (const MaintainedServer& server : response.in_maintenance())
+    in_maintenance.push_back({{"server_id", std::to_string(server.server_id())},
+                              {"server", server.server()},
+                              {"seconds_left", server.seconds_left()}});
   Document models = Document::array();
   for (const LearntModel& model : response.models())
     models.push_back(document(model));
@@ -351,7 +356,8 @@ std::string to_json(const DiagnoseResponse& response) {
                            {"monitor_http", response.monitor_http()},
                            {"servers", response.servers()},
                            {"servers_reporting", response.servers_reporting()},
-                           {"held_back", std::move(held_back)}};
+                           {"held_back", std::move(held_back)},
+                           {"in_maintenance", std::move(in_maintenance)}};
   return text(result, 2);
 }
 

@@ -21,6 +21,16 @@ std::string about(const proto::DrainServerRequest& request) {
   return fmt::format("server {:016x}, {}", request.server_id(), request.drain() ? "drain" : "undrain");
 }
 
+std::string about(const proto::MaintainServerRequest& request) {
+  return fmt::format(
+      "server {:016x}, {}", request.server_id(),
+      request.seconds() == 0 ? "maintenance ends" : fmt::format("maintenance for {} s", request.seconds()));
+}
+
+std::string about(const proto::LimitRepairsRequest& request) {
+  return request.bytes_per_second() == 0 ? "off" : fmt::format("{} bytes/s", request.bytes_per_second());
+}
+
 std::string about(const proto::RemoveServerRequest& request) {
   return fmt::format("server {:016x}", request.server_id());
 }
@@ -86,6 +96,8 @@ std::optional<std::string> audit_detail(Method method, const google::protobuf::M
     case Method::kRunRepair: return about_as<proto::RunRepairRequest>(request);
     case Method::kDrainServer: return about_as<proto::DrainServerRequest>(request);
     case Method::kRemoveServer: return about_as<proto::RemoveServerRequest>(request);
+    case Method::kMaintainServer: return about_as<proto::MaintainServerRequest>(request);
+    case Method::kLimitRepairs: return about_as<proto::LimitRepairsRequest>(request);
     case Method::kChangeQuarantine: return about_as<proto::ChangeQuarantineRequest>(request);
     case Method::kCreateToken: return about_as<proto::CreateTokenRequest>(request);
     case Method::kRevokeToken: return about_as<proto::RevokeTokenRequest>(request);

@@ -40,6 +40,8 @@ std::string_view method_name(Method method) {
     case Method::kRepairChunk: return "RepairChunk";
     case Method::kDrainServer: return "DrainServer";
     case Method::kRemoveServer: return "RemoveServer";
+    case Method::kMaintainServer: return "MaintainServer";
+    case Method::kLimitRepairs: return "LimitRepairs";
     case Method::kPlanRead: return "PlanRead";
     case Method::kFinishRead: return "FinishRead";
     case Method::kMetadataStatus: return "MetadataStatus";

@@ -50,6 +50,8 @@ enum class Method : uint16_t {
   kRevokedTokens = 36,  ///< any daemon -> metaserver
   kFinalize = 37,
   kListDaemons = 38,
+  kMaintainServer = 43,
+  kLimitRepairs = 44,
   // the same by inode (common/proto/inode.proto)
   kLookup = 100,
   kGetInode = 101,

@@ -59,6 +59,17 @@ Result<std::string> read_private_file(const std::string& path, std::string_view 
   return text;
 }
 
+Status check_new_private_file(const std::string& path, std::string_view what) {
+  const std::string named = fmt::format("{} {}", what, path);
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) == 0) return {Code::kAlreadyExists, named + " exists already"};
+  if (errno != ENOENT) return status_from_errno(errno, "create " + named);
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  if (::access(parent.empty() ? "." : parent.c_str(), W_OK | X_OK) != 0)
+    return status_from_errno(errno, "create " + named);
+  return {};
+}
+
 Status write_private_file(const std::string& path, std::string_view what, std::string_view text) {
   const std::string named = fmt::format("{} {}", what, path);
   const FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
@@ -80,8 +91,10 @@ Status replace_private_file(const std::string& path, std::string_view what, std:
   struct stat before{};
   if (error || ::stat(target.c_str(), &before) != 0)
     return status_from_errno(error ? error.value() : errno, "stat " + named);
-  const std::string unfinished = target + ".new";
-  // What an interrupted replacement left.
+  const std::filesystem::path whole(target);
+  const std::string unfinished =
+      whole.parent_path() / fmt::format(".{}.kintsugi-new", whole.filename().native());
+  // What an interrupted replacement left: nobody else gives files such a name.
   if (::unlink(unfinished.c_str()) != 0 && errno != ENOENT)
     return status_from_errno(errno, "remove " + unfinished);
   KINTSUGI_TRY(write_private_file(unfinished, what, text));

@@ -108,6 +108,8 @@ Right right_of(Method method) {
     case Method::kRunRepair:
     case Method::kDrainServer:
     case Method::kRemoveServer:
+    case Method::kMaintainServer:
+    case Method::kLimitRepairs:
     case Method::kAcceptMetadata:
     case Method::kFinalize:
     case Method::kChangeQuarantine:

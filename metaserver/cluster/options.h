@@ -31,6 +31,7 @@ struct MetaServerOptions {
   Duration upload_ttl = 1h;
   /// A chunk that nobody names is deleted after metaservers have run for this long since it was found.
   Duration quarantine_retention = 72h;
+  std::string http_address;  ///< address of this daemon's pages, for those who ask; empty: it has none
   sight::Recorder* recorder = nullptr;
 
   /// kInvalidArgument names the setting and its limits.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/operator_limits.h"
 #include "common/base/server_name.h"
 #include "common/log/log.h"
 #include "common/rpc/metaserver_clock.h"
@@ -77,6 +78,22 @@ bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool dr
   return true;
 }
 
+bool ServerRegistry::set_maintenance(Transaction& transaction, ServerId id, WallTime until) const {
+  const ServerRecord* server = find(id);
+  if (!server) return false;
+  proto::StoredServer stored = server->stored;
+  stored.set_maintenance_until_ns(until.time_since_epoch().count());
+  transaction.put_message(keys::server(id), stored);
+  return true;
+}
+
+Duration ServerRegistry::maintenance_left(const ServerRecord& server) const {
+  if (server.stored.maintenance_until_ns() == 0) return {};
+  const WallTime until{std::chrono::nanoseconds(server.stored.maintenance_until_ns())};
+  const Duration left = until - clock_.wall_now();
+  return left > Duration::zero() && left <= kMaxMaintenance ? left : Duration::zero();
+}
+
 void ServerRegistry::follow(const Transaction& transaction) {
   for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kServer))) {
     const ServerId id{keys::first_id(key)};
@@ -100,6 +117,7 @@ void ServerRegistry::remove(Transaction& transaction, ServerId id) const {
   if (stored.name().empty()) stored.set_name(stored.address());
   stored.clear_address();
   stored.clear_draining();
+  stored.clear_maintenance_until_ns();
   transaction.put_message(keys::server(id), stored);
 }
 
@@ -269,6 +287,7 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_rack(server.stored.rack());
   state.set_liveness(server.liveness);
   state.set_draining(server.stored.draining());
+  state.set_maintenance_seconds(to_seconds(maintenance_left(server)));
   state.set_total_bytes(server.load.total_bytes());
   state.set_free_bytes(server.load.free_bytes());
   state.set_chunks(server.load.chunks());

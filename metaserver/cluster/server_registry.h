@@ -73,8 +73,15 @@ class ServerRegistry {
   enum class Before { kUnknown, kLiving, kDead, kReplaces };
   Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
-  /// False: no such server.
+  /// False, here and below: no such server.
   bool set_draining(Transaction& transaction, ServerId id, bool draining) const;
+  /// The server may be away until this time of the metaserver's wall clock; WallTime{} ends that.
+  bool set_maintenance(Transaction& transaction, ServerId id, WallTime until) const;
+  /// The rest of the server's maintenance, at most kMaxMaintenance; zero: it is in none.
+  Duration maintenance_left(const ServerRecord& server) const;
+  bool in_maintenance(const ServerRecord& server) const {
+    return maintenance_left(server) > Duration::zero();
+  }
   /// Forgets the server. Its process must be started again to join again: what it says until then is refused.
   void remove(Transaction& transaction, ServerId id) const;
   Status check_removed(ServerId id, uint64_t incarnation) const;

@@ -4,6 +4,7 @@
 
 #include "common/base/repair_shard.h"
 #include "metaserver/cluster/scrape_targets.h"
+#include "metaserver/daemon/maintenance_metric.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -64,6 +65,10 @@ void add_totals(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](const MetaServerStats& stats) { return stats.servers_alive; });
   gauge("servers_dead", "Chunkservers that are dead",
         [](const MetaServerStats& stats) { return stats.servers_dead; });
+  gauge("servers_in_maintenance", "Chunkservers that operators said may be away",
+        [](const MetaServerStats& stats) { return stats.servers_in_maintenance; });
+  gauge("servers_awaited", "Chunkservers that are dead and in maintenance",
+        [](const MetaServerStats& stats) { return stats.servers_awaited; });
   gauge("chunks_lost", "Chunks reported missing or corrupt",
         [](const MetaServerStats& stats) { return stats.lost_chunks; });
   gauge("chunks_missing", "Chunks that cannot be read now, as counted in the background",
@@ -88,6 +93,7 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   metrics.info("kintsugi_server_info", "Which daemon this is.",
                [] { return metrics::Labels{{"kind", "metaserver"}, {"name", "metaserver"}}; });
   add_totals(metrics, daemon);
+  metrics.add(maintenance_metric(daemon.metaserver().state().servers.registry));
   gauge("servers_not_reported", "Chunkservers that have yet to say which of their chunks they have",
         [](MetaDaemon& d) { return d.metaserver().state().chunks.block_reports.not_reported().size(); });
   constexpr const char* kConnections = "Open connections for calls and streams, that others opened.";
@@ -95,6 +101,8 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
                 [&daemon] { return static_cast<double>(daemon.metaserver().connections()); });
   gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
         [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
+  gauge("repair_limit_bytes_per_second", "The cluster's limit of repairs at each server, each way; 0: none",
+        [](MetaDaemon& d) { return d.metaserver().state().servers.repair_limit.bytes_per_second(); });
   gauge("files_to_compact", "Files whose bytes lie badly and that no repair manager has taken yet",
         [](MetaDaemon& d) { return d.metaserver().state().repairs.compactions.waiting(); });
   // UINT64_MAX where the file system has no limit.

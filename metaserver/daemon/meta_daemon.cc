@@ -54,6 +54,7 @@ asio::awaitable<Status> MetaDaemon::repair_status(Context context, const proto::
     co_return Status{Code::kNotFound, std::move(nobody)};
   co_await reports_.status(context, response);
   response.set_repair_delay_seconds(to_seconds(coordinator_.repair_delay()));
+  response.set_limit_bytes_per_second(metaserver_.state().servers.repair_limit.bytes_per_second());
   co_return Status{};
 }
 

@@ -147,6 +147,10 @@ void RepairCoordinator::server_returned(ServerId server) {
   append(make_event(proto::RepairEvent::SERVER_RETURNED, server));
 }
 
+void RepairCoordinator::maintenance_changed(ServerId server) {
+  append(make_event(proto::RepairEvent::MAINTENANCE_CHANGED, server));
+}
+
 void RepairCoordinator::chunk_lost(ChunkId chunk, const std::string& why) {
   proto::RepairEvent event = make_event(proto::RepairEvent::CHUNK_LOST, ServerId{});
   event.set_stripe_id(chunk.stripe.value);

@@ -51,6 +51,7 @@ class RepairCoordinator final : public RepairHost {
   void list(proto::ListDaemonsResponse& into) const override;
   void server_dead(ServerId server) override;
   void server_returned(ServerId server) override;
+  void maintenance_changed(ServerId server) override;
   /// It may be a new server, or one with chunks that were missing.
   void block_report_complete(ServerId server) override;
   void chunk_lost(ChunkId chunk, const std::string& why) override;

@@ -163,6 +163,7 @@ std::vector<Rebalancer::Fill> Rebalancer::fills() const {
   std::map<ServerId, Fill> fills;
   for (const auto& [id, server] : servers_.servers()) {
     if (server.liveness != proto::ServerState::ALIVE || server.load.total_bytes() == 0) continue;
+    if (servers_.in_maintenance(server)) continue;
     // What is free on a disk that hangs is not counted, so that its server only looks full.
     if (std::ranges::any_of(server.load.disk_states(), hangs)) continue;
     const auto total = static_cast<double>(server.load.total_bytes());

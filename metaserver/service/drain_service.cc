@@ -1,5 +1,6 @@
 #include "metaserver/service/drain_service.h"
 
+#include "common/base/operator_limits.h"
 #include "common/log/log.h"
 #include "metaserver/schema/stripes.h"
 #include "monitoring/sight/module.h"
@@ -8,6 +9,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr sight::Site kDrain{"metaserver.drain_server"};
+constexpr sight::Site kMaintain{"metaserver.maintain_server"};
 constexpr sight::Site kRemove{"metaserver.remove_server"};
 constexpr size_t kKeysABatch = 10'000;
 
@@ -19,6 +21,7 @@ Status unknown(ServerId server) {
 
 void DrainService::register_on(rpc::Server& server) {
   server.handle<&DrainService::drain_server>(rpc::Method::kDrainServer, *this);
+  server.handle<&DrainService::maintain_server>(rpc::Method::kMaintainServer, *this);
   server.handle<&DrainService::remove_server>(rpc::Method::kRemoveServer, *this);
 }
 
@@ -32,6 +35,32 @@ asio::awaitable<Status> DrainService::drain_server(Context context, const proto:
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), done, transaction)));
   log::info("server {} is {}", servers_.name_of(server),
             request.drain() ? "being drained" : "no longer drained");
+  co_return Status{};
+}
+
+asio::awaitable<Status> DrainService::maintain_server(Context context,
+                                                      const proto::MaintainServerRequest& request,
+                                                      proto::Empty&) {
+  sight::Module module{context, kMaintain};
+  const ServerId server{request.server_id()};
+  if (request.seconds() > static_cast<uint64_t>(kMaxMaintenance.count()))
+    co_return module.finish(
+        {Code::kInvalidArgument,
+         fmt::format("maintenance lasts {} hours at most: drain a server that is away for longer",
+                     std::chrono::duration_cast<std::chrono::hours>(kMaxMaintenance).count())});
+  const bool ends = request.seconds() == 0;
+  const WallTime until = store_.runtime.clock.wall_now() + std::chrono::seconds(request.seconds());
+  Transaction transaction(store_.kv);
+  const bool known = servers_.set_maintenance(transaction, server, ends ? WallTime{} : until);
+  const Status done = known ? Status{} : unknown(server);
+  KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), done, transaction)));
+  host_->maintenance_changed(server);
+  if (ends) {
+    log::info("server {} is not in maintenance", servers_.name_of(server));
+  } else {
+    log::info("server {} is in maintenance for {} s: until then its loss starts no repairs but urgent ones",
+              servers_.name_of(server), request.seconds());
+  }
   co_return Status{};
 }
 

@@ -1,5 +1,6 @@
 #include "metaserver/service/format_service.h"
 
+#include "common/base/assert.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -50,10 +51,10 @@ asio::awaitable<Status> FormatService::finalize(Context context, const proto::Em
   const Status known = check_all_know(proto::kNewestFormat);
   Transaction transaction(store_.kv);
   if (known.ok() && store_.format != proto::kNewestFormat) {
-    proto::StoredCluster cluster;
-    cluster.set_cluster_id(store_.cluster_id);
-    cluster.set_format_version(proto::kNewestFormat);
-    transaction.put_message(keys::cluster(), cluster);
+    auto cluster = transaction.get_message<proto::StoredCluster>(keys::cluster());
+    KINTSUGI_ASSERT(cluster && "MetaServer::start() has read it or made it");
+    cluster->set_format_version(proto::kNewestFormat);
+    transaction.put_message(keys::cluster(), *cluster);
   }
   KINTSUGI_CO_TRY(module.finish(co_await store_.finish(module.context(), known, transaction)));
   // A daemon of the version before that joined meanwhile is refused at its next call.

@@ -54,6 +54,13 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     process.set_live(sight.live());
     process.set_loop_lag_ns(sight.loop_lag_ns());
     if (auto held = rebalancer_.held_back(id)) *response.add_held_back() = std::move(*held);
+    if (state.maintenance_seconds() > 0) {
+      proto::MaintainedServer& maintained = *response.add_in_maintenance();
+      maintained.set_server_id(id.value);
+      maintained.set_server(state.name());
+      maintained.set_seconds_left(state.maintenance_seconds());
+      if (server.liveness == proto::ServerState::DEAD) continue;  // as its operator said
+    }
     const bool is_silent = server.liveness != proto::ServerState::ALIVE;
     if (!is_silent && sight.stalled() == 0) continue;
     proto::Verdict& verdict = *response.add_verdicts();
@@ -87,6 +94,7 @@ asio::awaitable<Status> InspectService::list_servers(Context context, const Empt
   sight::Module module{context, kListServers};
   for (const auto& [id, server] : servers_.registry.servers())
     *response.add_servers() = state_of(server);
+  response.set_metaserver_pages(store_.options.http_address);
   co_return module.finish(co_await store_.finish_read(module.context()));
 }
 

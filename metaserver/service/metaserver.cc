@@ -44,7 +44,9 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       server_service_(state_.store, state_.servers, state_.chunks, state_.repairs.host, watch_),
       inspect_service_(state_.store, state_.names, state_.servers, state_.chunks, state_.repairs.rebalancer,
                        state_.describer),
-      drain_service_(state_.store, state_.servers.registry, state_.servers.caches, state_.chunks.quarantine),
+      drain_service_(state_.store, state_.servers.registry, state_.servers.caches, state_.chunks.quarantine,
+                     state_.repairs.host),
+      repair_limit_service_(state_.store, state_.servers.repair_limit),
       history_service_(state_.store, state_.chunks, state_.servers.registry.names()),
       monitor_service_(state_.store, state_.servers.slow),
       format_service_(state_.store, state_.servers.registry, state_.repairs.host, monitor_service_),
@@ -77,6 +79,7 @@ void MetaServer::register_services() {
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
+  repair_limit_service_.register_on(server_);
   history_service_.register_on(server_);
   monitor_service_.register_on(server_);
   format_service_.register_on(server_);
@@ -115,6 +118,7 @@ asio::awaitable<Status> MetaServer::open_store() {
   if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
     KINTSUGI_CO_TRY(format_service_.load(*cluster));
     state_.store.cluster_id = cluster->cluster_id();
+    state_.servers.repair_limit.load(*cluster);
     co_return Status{};
   }
   Transaction transaction(state_.store.kv);
@@ -158,6 +162,11 @@ MetaServerStats MetaServer::stats() const {
   stats.servers_alive = state_.servers.registry.count(proto::ServerState::ALIVE);
   stats.servers_suspect = state_.servers.registry.count(proto::ServerState::SUSPECT);
   stats.servers_dead = state_.servers.registry.count(proto::ServerState::DEAD);
+  for (const auto& [id, server] : state_.servers.registry.servers()) {
+    if (!state_.servers.registry.in_maintenance(server)) continue;
+    ++stats.servers_in_maintenance;
+    stats.servers_awaited += server.liveness == proto::ServerState::DEAD ? 1 : 0;
+  }
   stats.lost_chunks = state_.chunks.map.lost_chunks();
   stats.health = state_.chunks.health.counts();
   stats.live_uploads = state_.writes.uploads.live();

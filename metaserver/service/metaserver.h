@@ -30,6 +30,7 @@
 #include "metaserver/service/namespace_service.h"
 #include "metaserver/service/namespace_upkeep.h"
 #include "metaserver/service/quota_service.h"
+#include "metaserver/service/repair_limit_service.h"
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
 #include "metaserver/service/server_watch.h"
@@ -46,6 +47,7 @@ namespace kintsugi::metaserver {
 struct MetaServerStats {
   uint64_t files = 0, directories = 0, stripes = 0;
   size_t servers_alive = 0, servers_suspect = 0, servers_dead = 0;
+  size_t servers_in_maintenance = 0, servers_awaited = 0;  ///< awaited: dead and in maintenance
   size_t lost_chunks = 0;  ///< chunks that servers or readers reported missing or corrupt
   proto::StripeHealth health;
   size_t live_uploads = 0;
@@ -106,6 +108,7 @@ class MetaServer {
   ServerService server_service_;
   InspectService inspect_service_;
   DrainService drain_service_;
+  RepairLimitService repair_limit_service_;
   HistoryService history_service_;
   MonitorService monitor_service_;
   FormatService format_service_;

@@ -34,6 +34,8 @@ class RepairHost {
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}
+  /// Notes that the server's maintenance began, ended by order, or has another end. It may be dead already.
+  virtual void maintenance_changed(ServerId) {}
   /// Notes the first complete block report since the server registered, also of a new server.
   virtual void block_report_complete(ServerId) {}
   virtual void chunk_lost(ChunkId, const std::string& /*why*/) {}

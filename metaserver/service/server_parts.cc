@@ -9,7 +9,8 @@ UsableServers ServerParts::usable_servers(const std::vector<ServerId>& exclude, 
   usable.needed_bytes = chunk_bytes;
   for (const auto& [id, server] : registry.servers()) {
     const bool suspect = server.liveness == proto::ServerState::SUSPECT;
-    if (suspect && !server.registered && !server.stored.draining()) ++usable.expected;
+    const bool maintained = registry.in_maintenance(server);
+    if (suspect && !server.registered && !server.stored.draining() && !maintained) ++usable.expected;
     if (server.liveness != proto::ServerState::ALIVE) continue;
     ++usable.alive;
     // A server that has registered but not sent its first heartbeat yet is taken at its word.
@@ -22,7 +23,7 @@ UsableServers ServerParts::usable_servers(const std::vector<ServerId>& exclude, 
     } else if (free_bytes < chunk_bytes) {
       ++usable.full;
     } else {
-      usable.servers.push_back({id, server.stored.rack(), free_bytes, slow.contains(id)});
+      usable.servers.push_back({id, server.stored.rack(), free_bytes, maintained || slow.contains(id)});
     }
   }
   return usable;

@@ -8,6 +8,7 @@
 #include "metaserver/chunks/cache_map.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
+#include "metaserver/cluster/repair_limit.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/slow_servers.h"
 
@@ -22,11 +23,13 @@ struct ServerParts {
         changed(runtime) {}
 
   /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for `chunk_bytes`.
+  /// Those that are slow or in maintenance are marked: others are preferred.
   UsableServers usable_servers(const std::vector<ServerId>& exclude, uint64_t chunk_bytes) const;
 
   ServerRegistry registry;
   SlowServers slow;
   CacheMap caches;
+  RepairLimit repair_limit;
   /// Notified when one registers or dies, and when the metaserver is stopped.
   runtime::Event changed;
 };

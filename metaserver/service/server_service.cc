@@ -117,6 +117,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     }
   }
   response.set_report_blocks(chunks_.block_reports.should_ask(server));
+  response.set_repair_limit_bytes_per_second(servers_.repair_limit.bytes_per_second());
   response.set_probe_address(servers_.registry.random_peer(server, store_.runtime.random));
   if (auto mark = chunks_.history.mark()) *response.mutable_metadata() = *mark;
   module.output(0, response.delete_chunks_size());

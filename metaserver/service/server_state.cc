@@ -12,6 +12,8 @@ proto::ServerState server_state(const ServerRecord& server, const ServerParts& s
   if (const proto::SlowServer* why = servers.slow.find(server.id)) *state.mutable_slow() = *why;
   if (auto held = rebalancer.held_back(server.id)) *state.mutable_held_back() = std::move(*held);
   state.set_reported(reports.reported(server));
+  state.set_repair_limit_bytes_per_second(
+      servers.repair_limit.at_server(state.repair_limit_bytes_per_second()));
   // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
   if (server.stored.draining() && state.chunks() == 0 && holds_chunks(reader, server.id)) state.set_chunks(1);
   return state;

@@ -1,4 +1,5 @@
 // Repairs: how many, how long they will take, how fast they are, and the trees of those that run.
+import { actionsOfRepairs } from "./actions.js";
 import { badge, by, element, empty, facts } from "./dom.js";
 import { bytes, counted, grouped, rate, seconds } from "./format.js";
 import { graph, naturalWidth } from "./graph.js";
@@ -35,7 +36,8 @@ function repairCard(repair, width) {
 export function drawRepairs({ repairs, overview }) {
   by("repair-numbers").replaceChildren(element("div", "card", facts([["Data", overview.data.sentence], ["Now", repairsInWords({ ...repairs, running: repairs.running.length })],
     ["Missing chunks", grouped(overview.stripes.missing_chunks)], ["Done", `${grouped(repairs.done)}, ${bytes(repairs.bytes_repaired)}`],
-    ["Failed", grouped(repairs.failed)], ["Begin", `${seconds(repairs.delay_s)} after a server's death; at once for stripes that can lose at most one chunk more`]])));
+    ["Failed", grouped(repairs.failed)], ["Begin", `${seconds(repairs.delay_s)} after a server's death; at once for stripes that can lose at most one chunk more`],
+    ["Limit", repairs.limit_rate > 0 ? `${rate(repairs.limit_rate)} at each server, each way` : ""]]), actionsOfRepairs(repairs)));
   const width = by("repair-list").clientWidth - 40;
   const shown = repairs.running.slice(0, kShown).map((repair) => repairCard(repair, width));
   if (repairs.running.length > kShown) shown.push(empty(`and ${repairs.running.length - kShown} more`));

@@ -1,5 +1,5 @@
 // Servers: all of them as a table, and one with its disks, alarms and plots.
-import { actionsOf, drainProgress } from "./actions.js";
+import { actionsOfServer, drainProgress, maintenanceEnd } from "./actions.js";
 import { badge, by, element, empty, facts, link, meter, table } from "./dom.js";
 import { byName, bytes, counted, grouped, percent, rate, seconds } from "./format.js";
 import { alarmCard } from "./alarms.js";
@@ -12,12 +12,13 @@ export const serverLink = (name) => link(`#servers/${encodeURIComponent(name)}`,
 // What the metaserver said last may be old while it is silent: only who reports is there for sure.
 export function healthOf(server, known) {
   if (!known) return server.silent_s !== null && server.silent_s <= kSilent ? ["", "✓ reports"] : ["warn", "? not known"];
-  if (server.liveness === "dead") return ["bad", "✕ dead"];
+  if (server.liveness === "dead") return server.maintenance_s > 0 ? ["warn", "⏸ away, in maintenance"] : ["bad", "✕ dead"];
   if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, avoided" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
   const states = server.disk_states.map(diskState);
   const worst = ["hung", "failed", "read-only", "full", "slow"].find((state) => states.includes(state));
   if (worst) return ["warn", `! ${counted(states.filter((state) => state === worst).length, "disk")} ${worst}`];
+  if (server.maintenance_s > 0) return ["warn", "⏸ in maintenance"];
   if (server.draining) return ["warn", server.chunks === 0 ? "→ drained" : "→ draining"];
   if (server.slow_factor > 0) return ["warn", `↷ avoided, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
@@ -72,7 +73,7 @@ export function drawServer({ servers: { servers }, alarms, overview }, name) {
   by("server-facts").replaceChildren(...own.map((alarm) => alarmCard(alarm, width)),
     element("div", "card", facts([["Address", server.address], ["Pages", server.http], ["Rack", server.rack], ["Used", now(used(server))], ["Chunks", grouped(server.chunks)],
       ["Busy", now(percent(server.busy))], ["Users read and write", now(rate(server.user_rate))], ["Repairs", now(repairsOf(server))],
-      ["Heartbeat", `${seconds(server.heartbeat_s_ago)} ago`], ["Report", server.silent_s === null ? "none" : `${seconds(server.silent_s)} ago`], ["Moves", server.held_back], ["Drain", drainProgress(server)]]),
-    element("p", "", link("#disks", `Its ${counted(server.disk_states.length, "disk")}`), " · ", link("#repairs", "What if it died")), actionsOf(server)));
+      ["Heartbeat", `${seconds(server.heartbeat_s_ago)} ago`], ["Report", server.silent_s === null ? "none" : `${seconds(server.silent_s)} ago`], ["Moves", server.held_back], ["Maintenance", maintenanceEnd(server)], ["Drain", drainProgress(server)]]),
+    element("p", "", link("#disks", `Its ${counted(server.disk_states.length, "disk")}`), " · ", link("#repairs", "What if it died")), actionsOfServer(server)));
   return server.disk_states.map((disk) => disk.path);
 }

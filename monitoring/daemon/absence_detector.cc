@@ -85,6 +85,7 @@ std::optional<Verdict> AbsenceDetector::absent_metaserver(const model::Snapshot&
 std::optional<Verdict> AbsenceDetector::absent_server(const model::Snapshot& snapshot,
                                                       const model::ServerLife& life) const {
   if (life.liveness == model::Liveness::kAlive || servers_.contains(life.server_id)) return {};
+  if (life.in_maintenance) return {};
   const model::ProcessView* view = latest(
       snapshot, [&](const model::ProcessView& one) { return one.last().server_id() == life.server_id; });
   if (reports(snapshot, view)) return {};

@@ -1,4 +1,5 @@
-/// What operators change from the console: POST /api/v1/actions/NAME?server=ID. The metaserver decides whether they may.
+/// What operators change from the console: POST /api/v1/actions/NAME?server=ID, for some with &seconds=NUMBER, or
+/// NAME?rate=NUMBER. The metaserver decides whether they may.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ namespace kintsugi::monitoring {
 ///
 /// A password that a browser has learnt ("Basic") is no token here, since it is sent for pages of others as well.
 ///
-/// Answers are one line of text: 200 what was done and what follows; 400 the query is none; 401 there is no token of the
+/// Answers are one line of text: 200 what was done and what follows; 400 the query is none, or its number too
+/// small or too large; 401 there is no token of the
 /// cluster; 403 the metaserver refuses the token; 404 there is no such server; 409 not in its state; 429 kMost actions
 /// run; 503 the metaserver does not answer, and it is not known whether it has done it.
 class Actions final : public http::Changer {
@@ -35,13 +37,16 @@ class Actions final : public http::Changer {
   /// Waits for those that run. REQUIRES: the HTTP server was stopped.
   asio::awaitable<void> stop();
 
+  struct Query;
+
  private:
   struct Row;
   static const Row kRows[];
 
+  static Result<Query> parse(const Row& row, std::string_view text);
   asio::awaitable<http::Response> decide(const Row& row, const http::Change& change);
   /// Sends the request of `row` over a connection that `token`, which is one of the cluster, opens.
-  asio::awaitable<Status> ask_metaserver(const Row& row, uint64_t server_id, const std::string& token) const;
+  asio::awaitable<Status> ask_metaserver(const Row& row, const Query& query, const std::string& token) const;
   void tell_audit(const std::string& who, const std::string& what, const Status& outcome);
   std::string name_of(uint64_t server_id) const;
 

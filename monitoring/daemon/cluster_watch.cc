@@ -110,7 +110,8 @@ std::vector<model::ServerLife> ClusterWatch::lives() const {
                      .liveness = server.liveness() == proto::ServerState::ALIVE ? model::Liveness::kAlive
                                  : server.liveness() == proto::ServerState::SUSPECT
                                      ? model::Liveness::kSuspect
-                                     : model::Liveness::kDead});
+                                     : model::Liveness::kDead,
+                     .in_maintenance = server.maintenance_seconds() > 0});
   }
   return lives;
 }

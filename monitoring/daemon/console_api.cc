@@ -164,6 +164,7 @@ std::string ConsoleApi::servers() const {
                     {"rack", server.rack()},
                     {"liveness", proto::liveness_name(server.liveness())},
                     {"draining", server.draining()},
+                    {"maintenance_s", server.maintenance_seconds()},
                     {"slow_factor", server.slow().factor()},
                     {"held_back", server.has_held_back() ? proto::describe(server.held_back()) : ""},
                     {"heartbeat_s_ago", server.seconds_since_heartbeat()},
@@ -279,6 +280,7 @@ std::string ConsoleApi::repairs() const {
                {"unrepairable", status.unrepairable()},
                {"bytes_repaired", status.bytes_repaired()},
                {"delay_s", status.repair_delay_seconds()},
+               {"limit_rate", status.limit_bytes_per_second()},
                {"left_s", left ? Document(to_seconds(*left)) : Document()},
                {"running", std::move(running)}});
 }

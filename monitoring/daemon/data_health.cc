@@ -42,6 +42,31 @@ std::vector<std::string> servers_away(const proto::ListServersResponse& servers)
   return names;
 }
 
+/// "chunkserver-3 is in maintenance, for 2 h at most"; empty: none is.
+std::string maintenance_clause(const proto::ListServersResponse& servers) {
+  std::vector<std::string> names;
+  double longest = 0;
+  for (const proto::ServerState& server : servers.servers()) {
+    if (server.maintenance_seconds() <= 0) continue;
+    names.push_back(server.name());
+    longest = std::max(longest, server.maintenance_seconds());
+  }
+  if (names.empty()) return {};
+  return fmt::format("{} {} in maintenance, for {} at most", listed(names), names.size() == 1 ? "is" : "are",
+                     proto::time_left(longest));
+}
+
+/// Some server is dead, and each that is was said to be away for a while.
+bool all_dead_are_awaited(const proto::ListServersResponse& servers) {
+  const auto is_dead = [](const proto::ServerState& server) {
+    return server.liveness() == proto::ServerState::DEAD;
+  };
+  return std::ranges::any_of(servers.servers(), is_dead) &&
+         std::ranges::none_of(servers.servers(), [&](const proto::ServerState& server) {
+           return is_dead(server) && server.maintenance_seconds() <= 0;
+         });
+}
+
 uint64_t repairing(const proto::RepairStatusResponse& repairs) {
   return static_cast<uint64_t>(
       std::ranges::count(repairs.running(), proto::RepairRecord::REPAIR, &proto::RepairRecord::kind));
@@ -58,6 +83,8 @@ std::string what_comes_next(const ClusterWatch& watch, int64_t wall_ns) {
   if (repairs.unrepairable() > 0)
     return fmt::format("{} cannot be rebuilt now", counted(repairs.unrepairable(), "chunk"));
   if (repairs.queued() > 0) return "their repair waits, and none runs";
+  if (repairs.delayed() > 0 && all_dead_are_awaited(watch.servers()))
+    return "their repair waits for the end of a maintenance";
   if (repairs.delayed() > 0)
     return fmt::format("their repair begins when the servers have been dead for {}",
                        proto::time_left(repairs.repair_delay_seconds()));
@@ -101,30 +128,10 @@ DataHealth degraded_health(const ClusterWatch& watch, int64_t wall_ns) {
   return told;
 }
 
-}  // namespace
-
-std::string_view name_of(DataHealth::Level level) {
-  switch (level) {
-    case DataHealth::Level::kGood: return "good";
-    case DataHealth::Level::kWarning: return "warning";
-    default: return "bad";
-  }
-}
-
-DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns) {
+/// What holds by an answer of the metaserver that is not old.
+DataHealth told_health(const ClusterWatch& watch, int64_t wall_ns) {
   const proto::DiskFreeResponse& space = watch.space();
   const proto::StripeHealth& health = space.health();
-  const std::optional<Duration> answered = watch.answered_ago();
-  if (!answered || *answered > AbsenceDetector::kUnanswered)
-    return {.level = DataHealth::Level::kBad,
-            .sentence = "The metaserver does not answer: nothing can be read or written until it is back.",
-            .action = fmt::format("Check that its process and its machine ({}) run, and start it again.",
-                                  watch.metaserver().to_string())};
-  if (const auto told = watch.space_told_ago(); !told || *told > AbsenceDetector::kUnanswered)
-    return {
-        .level = DataHealth::Level::kWarning,
-        .sentence = "Whether all data is whole is not known: the metaserver answers, and has not said so.",
-        .action = "Run `kintsugi df`, which asks it; this monitor's log says why it has no answer."};
   if (health.unreadable() > 0)
     return {.level = DataHealth::Level::kBad,
             .sentence = fmt::format("{} cannot be read: too few of their chunks are there.",
@@ -151,6 +158,36 @@ DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns) {
         .sentence = whole + "; what is lost from now on stays lost, since no repair manager is registered.",
         .action = "Start kintsugi-repair-manager."};
   return {.level = DataHealth::Level::kGood, .sentence = whole + ".", .action = {}};
+}
+
+}  // namespace
+
+std::string_view name_of(DataHealth::Level level) {
+  switch (level) {
+    case DataHealth::Level::kGood: return "good";
+    case DataHealth::Level::kWarning: return "warning";
+    default: return "bad";
+  }
+}
+
+DataHealth data_health(const ClusterWatch& watch, int64_t wall_ns) {
+  const std::optional<Duration> answered = watch.answered_ago();
+  if (!answered || *answered > AbsenceDetector::kUnanswered)
+    return {.level = DataHealth::Level::kBad,
+            .sentence = "The metaserver does not answer: nothing can be read or written until it is back.",
+            .action = fmt::format("Check that its process and its machine ({}) run, and start it again.",
+                                  watch.metaserver().to_string())};
+  if (const auto told = watch.space_told_ago(); !told || *told > AbsenceDetector::kUnanswered)
+    return {
+        .level = DataHealth::Level::kWarning,
+        .sentence = "Whether all data is whole is not known: the metaserver answers, and has not said so.",
+        .action = "Run `kintsugi df`, which asks it; this monitor's log says why it has no answer."};
+  DataHealth told = told_health(watch, wall_ns);
+  if (const std::string maintenance = maintenance_clause(watch.servers()); !maintenance.empty()) {
+    told.sentence.pop_back();  // its full stop
+    told.sentence += fmt::format("; {}.", maintenance);
+  }
+  return told;
 }
 
 std::optional<Duration> repairs_left(const ClusterWatch& watch, int64_t wall_ns) {

@@ -209,6 +209,12 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
     response.set_servers(response.servers() + 1);
     if (reporting.contains(server.server_id()))
       response.set_servers_reporting(response.servers_reporting() + 1);
+    if (server.maintenance_seconds() > 0 && response.in_maintenance_size() < kMostProcessLines) {
+      proto::MaintainedServer& maintained = *response.add_in_maintenance();
+      maintained.set_server_id(server.server_id());
+      maintained.set_server(server.name());
+      maintained.set_seconds_left(server.maintenance_seconds());
+    }
     if (server.has_held_back() && response.held_back_size() < kMostProcessLines)
       *response.add_held_back() = server.held_back();
   }

@@ -19,6 +19,7 @@ struct ServerLife {
   std::string address;
   std::string name;  ///< name for people
   Liveness liveness = Liveness::kAlive;
+  bool in_maintenance = false;  ///< operators said that it may be away. Not kept in files
 };
 
 /// The metaserver as the monitor knows it by asking it, whether it reports or not.

@@ -174,6 +174,11 @@ asio::awaitable<Status> WorkFeed::apply(proto::RepairEvent event) {
       view_.forget_all();
       KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
       co_return co_await list_server(server, Duration{});
+    case proto::RepairEvent::MAINTENANCE_CHANGED:
+      view_.forget_all();
+      KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
+      repairs_.maintenance_changed(server);
+      co_return co_await list_if_dead(server);
     case proto::RepairEvent::MOVE_WANTED:
       repairs_.move_wanted({stripe, event.index()}, server, event.reason(), ServerId{event.destination()});
       break;
@@ -190,13 +195,19 @@ asio::awaitable<Status> WorkFeed::list_all() {
   for (const proto::ServerState& server : states) {
     if (server.liveness() != proto::ServerState::DEAD) continue;
     repairs_.end_attempts_with(ServerId{server.server_id()});
-    const std::chrono::duration<double> dead_for{server.seconds_since_heartbeat()};
-    KINTSUGI_CO_TRY(
-        co_await list_server(ServerId{server.server_id()}, std::chrono::duration_cast<Duration>(dead_for)));
+    KINTSUGI_CO_TRY(co_await list_if_dead(ServerId{server.server_id()}));
   }
   proto::MissingPage reported;
   reported.set_reported(true);
   co_return co_await list(std::move(reported), Duration{});
+}
+
+asio::awaitable<Status> WorkFeed::list_if_dead(ServerId server) {
+  const auto state = std::ranges::find(view_.server_states(), server.value, &proto::ServerState::server_id);
+  if (state == view_.server_states().end() || state->liveness() != proto::ServerState::DEAD)
+    co_return Status{};
+  const std::chrono::duration<double> dead_for{state->seconds_since_heartbeat()};
+  co_return co_await list_server(server, std::chrono::duration_cast<Duration>(dead_for));
 }
 
 asio::awaitable<Status> WorkFeed::list_server(ServerId server, Duration dead_for) {

@@ -61,6 +61,7 @@ class WorkFeed {
   asio::awaitable<Status> fetch_events();
   asio::awaitable<Status> apply(proto::RepairEvent event);
   asio::awaitable<Status> list_all();
+  asio::awaitable<Status> list_if_dead(ServerId server);
   asio::awaitable<Status> list_server(ServerId server, Duration dead_for);
   /// Fetches pages of missing chunks and hands each to the repair manager.
   asio::awaitable<Status> list(proto::MissingPage page, Duration dead_for);

@@ -15,10 +15,6 @@ std::pair<WorkKind, ServerId> owner_of(const QueueEntry& entry) {
 
 }  // namespace
 
-uint32_t heat_class(float heat) {
-  return heat < 1 ? 0 : 1 + static_cast<uint32_t>(std::ilogb(heat));
-}
-
 RepairQueue::ReadyKey RepairQueue::ready_key(const Slot& slot) {
   return {slot.entry.kind, slot.entry.spare, -static_cast<int32_t>(heat_class(slot.entry.heat)),
           slot.entry.lost_at, slot.sequence};
@@ -69,16 +65,18 @@ void RepairQueue::insert(QueueEntry entry, TimePoint now) {
   link(chunk, entries_.emplace(chunk, std::move(slot)).first->second, place);
 }
 
-void RepairQueue::set_spare(StripeId stripe, int32_t spare, TimePoint now) {
+void RepairQueue::set_spare(const QueueEntry& like, TimePoint now) {
+  const StripeId stripe = like.chunk.stripe;
   for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe;
        ++at) {
     Slot& slot = at->second;
     if (slot.entry.kind == WorkKind::kMove) continue;
     const bool backing_off = slot.entry.attempt > 0;
-    const bool hurry = slot.place == Place::kDelayed && spare <= kUrgentSpare && !backing_off;
-    if (slot.entry.spare == spare && !hurry) continue;
+    const bool hurry = slot.place == Place::kDelayed && is_urgent(like) && !backing_off;
+    slot.entry.in_maintenance = like.in_maintenance;
+    if (slot.entry.spare == like.spare && !hurry) continue;
     unlink(at->first, slot);
-    slot.entry.spare = spare;
+    slot.entry.spare = like.spare;
     if (hurry) slot.entry.due = std::min(slot.entry.due, now);
     link(at->first, slot, hurry ? Place::kReady : slot.place);
   }
@@ -87,7 +85,7 @@ void RepairQueue::set_spare(StripeId stripe, int32_t spare, TimePoint now) {
 bool RepairQueue::add(QueueEntry entry, TimePoint now) {
   const ChunkId chunk = entry.chunk;
   const WorkKind kind = entry.kind;
-  const int32_t spare = entry.spare;
+  const QueueEntry like{.chunk = chunk, .spare = entry.spare, .in_maintenance = entry.in_maintenance};
   auto known = entries_.find(chunk);
   const bool forgotten = remember(chunk);
   if (known != entries_.end() && (forgotten || is_to_go(*known))) {
@@ -113,7 +111,7 @@ bool RepairQueue::add(QueueEntry entry, TimePoint now) {
     slot.entry.due = std::min(slot.entry.due, entry.due);
     link(chunk, slot, slot.entry.due <= now ? Place::kReady : Place::kDelayed);
   }
-  if (kind == WorkKind::kRepair) set_spare(chunk.stripe, spare, now);
+  if (kind == WorkKind::kRepair) set_spare(like, now);
   return true;
 }
 

@@ -11,36 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "common/base/ids.h"
-#include "common/runtime/clock.h"
+#include "repair_manager/joint/queue_entry.h"
 
 namespace kintsugi::repair_manager {
-
-enum class WorkKind : uint8_t { kRepair, kMove };
-
-/// One lost chunk, or one that is to leave its server. No copy of the stripe: what it looks like is asked
-/// when its turn comes.
-struct QueueEntry {
-  ChunkId chunk;
-  WorkKind kind = WorkKind::kRepair;
-  /// How many further losses the stripe survives, whichever they are; negative: data is already lost.
-  int32_t spare = 0;
-  float heat = 0;     ///< how often the chunk is read (ChunkView.heat)
-  TimePoint lost_at;  ///< time of the loss; older losses go first
-  TimePoint due;      ///< the entry waits until this time
-  /// The server whose return makes the repair needless; none: only the chunk was lost, not its server.
-  ServerId dead_server;
-  /// Only for kMove; moving_to none: the best destination.
-  ServerId moving_from, moving_to;
-  std::shared_ptr<const std::string> reason;
-  uint32_t attempt = 0;            ///< failed attempts so far
-  uint32_t rotation = 0;           ///< failed attempts for which no server could be blamed
-  std::vector<ServerId> excluded;  ///< servers that failed in the last attempts
-};
-
-/// 1 for a chunk that is read at least once a minute, and one more for each doubling: the order does not change with
-/// every read.
-uint32_t heat_class(float heat);
 
 /// Ordered by remaining redundancy (fewest spare first), then by hotness, then by age; moves come last. A
 /// chunk is in it at most once, in one of three places: ready; delayed (its server may return, or a failed
@@ -48,9 +21,6 @@ uint32_t heat_class(float heat);
 class RepairQueue {
  public:
   static constexpr size_t kMaxEntries = 8 << 20;  ///< entries at most; they take about 2 GiB
-
-  /// A stripe with this few spare chunks is repaired without delay.
-  static constexpr int32_t kUrgentSpare = 1;
 
   /// Blocked entries are retried after this time at the latest; later when there are many, by kRetryCost for each.
   static constexpr Duration kBlockedRetry = std::chrono::seconds(10);
@@ -153,7 +123,8 @@ class RepairQueue {
   void link(ChunkId chunk, Slot& slot, Place place);
   void unlink(ChunkId chunk, Slot& slot);
   void erase(Slots::iterator at);
-  void set_spare(StripeId stripe, int32_t spare, TimePoint now);
+  /// For all entries of the stripe of `like`, which was looked up just now.
+  void set_spare(const QueueEntry& like, TimePoint now);
 
   Slots entries_;
   std::map<ReadyKey, const QueueEntry*> ready_;  // these lie in entries_

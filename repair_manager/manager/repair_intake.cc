@@ -21,6 +21,12 @@ Result<int32_t> spare_chunks(const StripeView& stripe) {
   return erasure::Code::get(policy)->spare(available);
 }
 
+/// The chunk's server is away for its maintenance.
+bool is_awaited(const ChunkView& chunk, const ServerTable& servers) {
+  const ServerView* server = servers.find(chunk.server);
+  return server != nullptr && !server->alive && server->maintenance_left > Duration::zero();
+}
+
 }  // namespace
 
 void RepairIntake::add(std::vector<ChunkId> chunks, QueueEntry like) {
@@ -84,7 +90,7 @@ std::optional<QueueEntry> RepairIntake::take(size_t& most) {
   return {};
 }
 
-bool RepairIntake::look_up(QueueEntry& entry) const {
+bool RepairIntake::look_up(QueueEntry& entry, const ServerTable& servers) const {
   const std::optional<StripeView> stripe = view_.stripe(entry.chunk.stripe);
   if (!stripe || entry.chunk.index >= stripe->chunks.size()) return false;
   const ChunkView& chunk = stripe->chunks[entry.chunk.index];
@@ -97,7 +103,10 @@ bool RepairIntake::look_up(QueueEntry& entry) const {
     return false;
   }
   entry.spare = *spare;
-  if (entry.spare <= RepairQueue::kUrgentSpare) entry.due = entry.lost_at;
+  entry.in_maintenance = std::ranges::all_of(stripe->chunks, [&servers](const ChunkView& chunk) {
+    return chunk.available || chunk.length == 0 || is_awaited(chunk, servers);
+  });
+  if (is_urgent(entry)) entry.due = entry.lost_at;
   return true;
 }
 
@@ -113,7 +122,7 @@ std::vector<QueueEntry> RepairIntake::lost_beside(const QueueEntry& entry, const
     std::string reason = "found lost beside another chunk of its stripe";
     const ServerView* server = servers.find(chunk.server);
     if (chunk.server && (server == nullptr || !server->alive)) {
-      if (entry.spare > RepairQueue::kUrgentSpare) continue;
+      if (!is_urgent(entry)) continue;
       other.dead_server = chunk.server;
       reason = fmt::format("server {} dead", view_.name_of(chunk.server));
     }

@@ -60,18 +60,34 @@ void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Du
   end_attempts_with(server);
   const TimePoint lost_at = runtime_.clock.now() - ago;
   const std::string name = view_.name_of(server);
-  log::info("server {} is dead: {} chunks to repair", name, chunks.size());
+  planner_.refresh();
+  const ServerView* view = planner_.servers().find(server);
+  const Duration maintenance = view == nullptr ? Duration::zero() : view->maintenance_left;
+  if (maintenance > Duration::zero()) {
+    log::info("server {} is in maintenance: {} chunks wait for it, for {:.0f} s at most", name, chunks.size(),
+              to_seconds(maintenance));
+  } else {
+    log::info("server {} is dead: {} chunks to repair", name, chunks.size());
+  }
   auto reason = std::make_shared<const std::string>(fmt::format("server {} dead", name));
-  intake_.add(std::move(chunks), {.lost_at = lost_at,
-                                  .due = lost_at + options_.delay,
-                                  .dead_server = server,
-                                  .reason = std::move(reason)});
+  intake_.add(std::move(chunks),
+              {.lost_at = lost_at,
+               .due = std::max(lost_at + options_.delay, runtime_.clock.now() + maintenance),
+               .dead_server = server,
+               .reason = std::move(reason)});
   wake();
 }
 
 void RepairManager::end_attempts_with(ServerId dead) {
   planner_.servers_changed();
   runner_.end_attempts_with(dead);
+}
+
+void RepairManager::maintenance_changed(ServerId server) {
+  intake_.server_returned(server);
+  queue_.server_returned(server);
+  planner_.servers_changed();
+  wake();
 }
 
 void RepairManager::server_returned(ServerId server) {
@@ -195,7 +211,7 @@ void RepairManager::add(QueueEntry entry) {
     if (entry.kind == WorkKind::kRepair) runner_.note_lost_again(chunk);
     return;
   }
-  if (!intake_.look_up(entry)) return;
+  if (!intake_.look_up(entry, planner_.servers())) return;
   if (entry.kind == WorkKind::kRepair && entry.due <= runtime_.clock.now()) {
     for (QueueEntry& other : intake_.lost_beside(entry, planner_.servers()))
       if (!runner_.runs(other.chunk) && !queue_.contains(other.chunk)) enqueue(std::move(other));

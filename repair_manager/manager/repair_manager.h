@@ -62,7 +62,8 @@ class RepairManager final : private SchedulerEvents {
 
   /// The chunk is missing or corrupt where it should be. Takes effect on the scheduler's next turn, as all of these.
   void chunk_lost(ChunkId chunk, std::string why, bool delay_ok) override;
-  /// The server has been dead for `ago` and held these chunks. Includes end_attempts_with.
+  /// The server has been dead for `ago` and held these chunks. They wait for the repair delay, and for its maintenance
+  /// to end, unless that is dangerous (is_urgent). Includes end_attempts_with.
   void server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago = {});
   /// The server was declared dead: attempts that need it, as a helper or a destination, fail at once, blame it, and are
   /// planned again. For a host that hears of a death before it knows what was lost, or leaves what was lost to others.
@@ -70,6 +71,9 @@ class RepairManager final : private SchedulerEvents {
   /// The server is back, or is new: cancels the repairs of its chunks that have not begun, and retries what could not
   /// be repaired without it.
   void server_returned(ServerId server);
+  /// The server's maintenance began or ended, or has another end: forgets the repairs of its chunks that have not begun.
+  /// If it is dead, the host tells of it anew (server_dead).
+  void maintenance_changed(ServerId server);
   void stripe_deleted(StripeId stripe);
   /// The view shows other servers: the next plan looks at them.
   void servers_changed() { planner_.servers_changed(); }

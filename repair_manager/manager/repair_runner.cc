@@ -110,6 +110,7 @@ PlanRequest RepairRunner::plan_request(std::span<const QueueEntry> entries) cons
 
 std::shared_ptr<RepairRun> RepairRunner::begin(RepairPlan made, std::vector<QueueEntry> entries,
                                                std::set<uint32_t> healthy) {
+  made.request.set_urgent(std::ranges::any_of(entries, is_without_spare));
   const auto run = std::make_shared<RepairRun>(runtime_, std::move(made));
   const RepairPlan& plan = run->plan;
   KINTSUGI_ASSERT(entries.size() == plan.targets.size() && "an entry for each target");

@@ -30,8 +30,9 @@ struct ServerView {
   uint64_t repair_limit_bytes_per_second = 0;
   double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
   bool draining = false;  ///< whether it must not be a destination
-  /// The monitor found it slower than its peers: others are preferred.
+  /// The monitor found it slower than its peers, or it is in maintenance: others are preferred.
   bool slow = false;
+  Duration maintenance_left{};  ///< it is expected back within this time; zero: it is not in maintenance
 };
 
 struct ChunkView {

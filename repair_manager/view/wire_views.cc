@@ -22,7 +22,9 @@ std::optional<ServerView> server_view(const proto::ServerState& state) {
                     .repair_limit_bytes_per_second = state.repair_limit_bytes_per_second(),
                     .busy = state.busy(),
                     .draining = state.draining(),
-                    .slow = state.has_slow()};
+                    .slow = state.has_slow() || state.maintenance_seconds() > 0,
+                    .maintenance_left = std::chrono::duration_cast<Duration>(
+                        std::chrono::duration<double>(state.maintenance_seconds()))};
 }
 
 StripeView stripe_view(const proto::Stripe& stripe) {

@@ -16,13 +16,13 @@ struct PacerRig {
     pacer.load = [this] { return load; };
   }
   /// Bytes per second that get through in `frames` of 128 KiB, one after the other.
-  double carried(size_t frames = 200) {
+  double carried(size_t frames = 200, bool urgent = false) {
     auto task = [](partial_sum::Pace& pace, size_t frames) -> asio::awaitable<void> {
       for (size_t i = 0; i < frames; ++i)
         co_await pace.pass(128 << 10);
     };
     const TimePoint began = simulation.now();
-    simulation.run(task(pacer.sending(), frames));
+    simulation.run(task(pacer.sending(urgent), frames));
     const double seconds = std::chrono::duration<double>(simulation.now() - began).count();
     return seconds == 0 ? 0 : frames * double(128 << 10) / seconds;
   }
@@ -110,6 +110,21 @@ TEST(RepairPacer, NoWaitIsSoLongThatARepairSeemsDead) {
   const TimePoint began = rig.simulation.now();
   rig.carried(3);
   EXPECT_LE(rig.simulation.now() - began, 3 * RepairPacer::kMaxWait);
+}
+
+TEST(RepairPacer, TheClustersLimitHoldsBesideTheCapButNotForUrgentRepairs) {
+  PacerRig rig;
+  rig.pacer.set_cluster_limit(10'000'000);
+  EXPECT_NEAR(rig.carried(), 10e6, 1e6);
+  EXPECT_EQ(rig.carried(200, /*urgent=*/true), 0) << "nothing holds them up";
+  rig.pacer.set_bandwidth(40'000'000);
+  EXPECT_NEAR(rig.carried(), 10e6, 1e6);
+  EXPECT_NEAR(rig.carried(200, /*urgent=*/true), 40e6, 4e6) << "the server's own cap is for all";
+  rig.pacer.set_bandwidth(5'000'000);
+  EXPECT_NEAR(rig.carried(), 5e6, 0.5e6);
+  rig.pacer.set_cluster_limit(0);
+  rig.pacer.set_bandwidth(0);
+  EXPECT_EQ(rig.carried(), 0);
 }
 
 }  // namespace

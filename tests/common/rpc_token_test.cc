@@ -183,8 +183,8 @@ TEST(Rights, TheseAdministerAndNothingElse) {
   }
   EXPECT_EQ(administering,
             (std::set<std::string_view>{"AcceptMetadata", "ChangeFaults", "ChangeQuarantine", "CreateToken",
-                                        "DrainServer", "Finalize", "RemoveServer", "RevokeToken", "RunRepair",
-                                        "SetQuota", "Trace"}));
+                                        "DrainServer", "Finalize", "LimitRepairs", "MaintainServer",
+                                        "RemoveServer", "RevokeToken", "RunRepair", "SetQuota", "Trace"}));
 }
 
 TEST(Rights, EachRoleHasThoseOfTheOneBeforeIt) {

@@ -171,13 +171,16 @@ TEST_F(TwoSecrets, AFileIsFollowedAlsoWhenTheProcessGoesToAnotherDirectory) {
 
 TEST_F(TwoSecrets, AFileIsReplacedAsAWholeAndAnInterruptionLeavesNothingInTheWay) {
   write(kA + "\n");
-  std::ofstream(path_ + ".new") << "half of a";
+  const std::string unfinished = directory_ + "/.secret.kintsugi-new";
+  std::ofstream(unfinished) << "half of a";
+  std::ofstream(path_ + ".new") << "what its operator is about to move there";
   KINTSUGI_EXPECT_OK(replace_private_file(path_, "secret file", kB + "\n"));
   EXPECT_EQ(loaded().id(), Secret(key_of('b')).id());
   struct stat info{};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
-  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+  EXPECT_FALSE(std::filesystem::exists(unfinished));
+  EXPECT_TRUE(std::filesystem::exists(path_ + ".new")) << "it is not ours to remove";
   std::filesystem::create_symlink(path_, directory_ + "/link");
   KINTSUGI_EXPECT_OK(replace_private_file(directory_ + "/link", "secret file", kA + "\n"));
   EXPECT_TRUE(std::filesystem::is_symlink(directory_ + "/link"));

@@ -101,6 +101,17 @@ TEST_F(UpgradedCluster, TakesServersOfBothVersionsUntilItIsFinalized) {
   KINTSUGI_EXPECT_OK(create_token());
 }
 
+TEST_F(UpgradedCluster, KeepsTheLimitOfRepairsWhenItIsFinalized) {
+  proto::LimitRepairsRequest limit;
+  limit.set_bytes_per_second(50 << 20);
+  KINTSUGI_ASSERT_OK(rig.status_of(rig.call<proto::Empty>(Method::kLimitRepairs, limit)));
+  EXPECT_EQ(stored_format(), proto::kOldestFormat) << "the version before leaves it alone";
+  KINTSUGI_ASSERT_OK(finalize());
+  restart();
+  EXPECT_EQ(stored_format(), proto::kNewestFormat);
+  EXPECT_EQ(rig.meta->state().servers.repair_limit.bytes_per_second(), 50u << 20);
+}
+
 TEST_F(UpgradedCluster, IsNotFinalizedWhileAServerIsAway) {
   rig.servers[2].alive = false;
   rig.pass(12);  // it is dead

@@ -65,6 +65,7 @@ struct Told {
   std::vector<StripeId> deleted;
   std::vector<WantedMove> moves;
   std::vector<ServerId> cancelled;
+  std::vector<ServerId> maintenance;  ///< began or ended
 };
 
 class NotingHost final : public RepairHost {
@@ -74,6 +75,7 @@ class NotingHost final : public RepairHost {
   bool anybody_repairs() const override { return anybody; }
   void server_dead(ServerId id) override { told_.dead.push_back(id); }
   void server_returned(ServerId id) override { told_.returned.push_back(id); }
+  void maintenance_changed(ServerId id) override { told_.maintenance.push_back(id); }
   void block_report_complete(ServerId id) override { told_.reported.push_back(id); }
   void chunk_lost(ChunkId id, const std::string& why) override { told_.lost.emplace_back(id, why); }
   void stripe_deleted(StripeId id) override { told_.deleted.push_back(id); }

@@ -45,7 +45,7 @@ def server(number, **changes):
     name = f"server-{number}"
     disk = {"path": f"/data/{number}", "health": "well", "reason": "", "total_bytes": 1 << 40, "free_bytes": 1 << 39, "chunks": 7, "full": False}
     return {"server_id": str(100 + number), "number": number, "name": name, "address": f"10.0.0.{number}:1", "http": f"10.0.0.{number}:2", "rack": "rack-1",
-            "liveness": "alive", "draining": False, "slow_factor": 0, "held_back": "", "heartbeat_s_ago": 0.4, "total_bytes": 1 << 40, "free_bytes": 1 << 39,
+            "liveness": "alive", "draining": False, "maintenance_s": 0, "slow_factor": 0, "held_back": "", "heartbeat_s_ago": 0.4, "total_bytes": 1 << 40, "free_bytes": 1 << 39,
             "chunks": 7, "disks": 1, "failed_disks": 0, "disk_states": [disk], "busy": 0.25, "repairs": 0, "user_rate": 1 << 20, "repair_rate": 0, "alarms": [],
             "silent_s": 0.5, "open": 0, "loop_lag_s": 0, "stalled_s": 0, **changes}
 
@@ -83,7 +83,7 @@ def documents():
                     "servers": [server(10), server(2), server(1)]},
         "alarms": {"now_unix_s": 1795886076.8, "standing": [], "history": []},
         "processes": {"processes": [process("repair-manager", "repair manager a"), process("mount", "/mnt/anna", mount=MOUNT), process("chunkserver", "server-1")]},
-        "repairs": {"queued": 0, "delayed": 0, "done": 5, "failed": 0, "unrepairable": 0, "bytes_repaired": 1 << 30, "delay_s": 900, "left_s": None, "running": []},
+        "repairs": {"queued": 0, "delayed": 0, "done": 5, "failed": 0, "unrepairable": 0, "bytes_repaired": 1 << 30, "delay_s": 900, "limit_rate": 0, "left_s": None, "running": []},
         "names": {"known": True, "quotas": [{"path": "/home/anna", "bytes": 95, "most_bytes": 100, "files": 3, "most_files": None, "counting": False}],
                   "snapshots": [{"path": "/home", "name": "monday", "created_unix_s": 1795880000, "kept_bytes": 5, "deleting": False}]},
         "devices": {"devices": [{"process": "x", "name": "server-1", "kind": "disk", "device": "/data/1", "latency_s": 0.012, "factor": 4, "requests_per_s": 3,
@@ -358,6 +358,39 @@ class Actions(unittest.TestCase):
         self.assertIn("→ drained", shown.text("server-title"))
         self.assertIn("Drain done: nothing is on it any more", shown.text("server-facts"))
         self.assertEqual(posts[0][0], "/api/v1/actions/remove?server=110")
+        self.assertLessEqual(int(shown.body["data-beyond"]), 0)
+
+    def test_maintenance_is_for_the_hours_that_were_typed_and_its_end_is_offered_while_it_lasts(self):
+        hours = 'document.getElementById("action-value").value = "%s";'
+        shown, posts = self.asked('press("maintain"); type("x"); ' + hours % "1.5" + " await submit();", answer_of_post=(200, "Server server-10 is in maintenance."))
+        self.assertEqual(posts, [("/api/v1/actions/maintain?server=110&seconds=5400", "Bearer x", None)])
+        self.assertIn("Maintenance: server-10", shown.text("action"))
+        self.assertIn("rebuilt only where one more loss would make data unreadable", shown.text("action-what"))
+        for wrong in ("0", "25", ""):
+            _, posts = self.asked('press("maintain"); type("x"); ' + hours % wrong + " await submit();")
+            self.assertEqual(posts, [], wrong)
+        # The field of one action is not in the way of another one.
+        _, posts = self.asked('press("maintain"); ' + hours % "77" + ' document.getElementById("action-close").click(); press("drain"); type("x"); await submit();')
+        self.assertEqual(posts[0][0], "/api/v1/actions/drain?server=110")
+        changed = documents()
+        changed["servers"]["servers"][0] = server(10, liveness="dead", maintenance_s=5400)
+        shown, posts = self.asked('press("end-maintenance"); type("x"); await submit();', changed, size="500,844")
+        self.assertIn("⏸ away, in maintenance", shown.text("server-title"))
+        self.assertIn("for 90 min still", shown.text("server-facts"))
+        self.assertEqual(posts[0][0], "/api/v1/actions/end-maintenance?server=110")
+        self.assertLessEqual(int(shown.body["data-beyond"]), 0)
+
+    def test_repairs_are_limited_to_the_rate_that_was_typed_and_the_limit_is_shown_and_taken_away(self):
+        press = 'const press_repairs = (name) => { const button = document.querySelector(`[data-focus="action ${name} repairs"]`); button.focus(); button.click(); };'
+        shown, posts = self.asked(press + 'press_repairs("limit-repairs"); type("x"); document.getElementById("action-value").value = "20"; await submit();', where="#repairs")
+        self.assertEqual(posts, [(f"/api/v1/actions/limit-repairs?rate={20 << 20}", "Bearer x", None)])
+        self.assertIn("Repairs of stripes that cannot lose another chunk are not slowed.", shown.text("action-what"))
+        self.assertNotIn("Take the limit away", shown.text("repair-numbers"))
+        changed = documents()
+        changed["repairs"]["limit_rate"] = 20 << 20
+        shown, posts = self.asked(press + 'press_repairs("unlimit-repairs"); type("x"); await submit();', changed, where="#repairs", size="500,844")
+        self.assertIn("20.0 MiB/s at each server, each way", shown.text("repair-numbers"))
+        self.assertEqual(posts[0][0], "/api/v1/actions/unlimit-repairs")
         self.assertLessEqual(int(shown.body["data-beyond"]), 0)
 
     def test_a_monitor_that_goes_away_meanwhile_is_told(self):

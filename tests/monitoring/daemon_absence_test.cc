@@ -193,5 +193,20 @@ TEST(Absence, AServerThatEndedInGoodOrderIsNamedOnceItIsDead) {
   EXPECT_EQ(only_verdict(rig).server(), "server-2");
 }
 
+TEST(Absence, AServerInMaintenanceIsMissedWhenItsTimeIsOver) {
+  MonitorRig rig;
+  rig.report_for(12);
+  rig.meta->servers.mutable_servers(1)->set_maintenance_seconds(600);
+  set_dead(rig, 2);
+  rig.report_for(30);
+  const proto::DiagnoseResponse answer = rig.diagnose();
+  EXPECT_EQ(answer.verdicts_size(), 0) << answer.ShortDebugString();
+  ASSERT_EQ(answer.in_maintenance_size(), 1);
+  EXPECT_EQ(answer.in_maintenance(0).seconds_left(), 600);
+  rig.meta->servers.mutable_servers(1)->set_maintenance_seconds(0);
+  rig.report_for(30);
+  EXPECT_EQ(only_verdict(rig).kind(), Verdict::SILENT);
+}
+
 }  // namespace
 }  // namespace kintsugi::monitoring

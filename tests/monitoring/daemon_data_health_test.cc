@@ -207,5 +207,20 @@ TEST_F(DataHealthTest, OfASilentMetaserverNothingElseIsSaid) {
   EXPECT_EQ(health.action, "Check that its process and its machine (10.0.0.1:7000) run, and start it again.");
 }
 
+TEST_F(DataHealthTest, ServersInMaintenanceAreNamedWithTheTimeThatTheyHave) {
+  rig.meta->servers.mutable_servers(1)->set_maintenance_seconds(7200);
+  EXPECT_EQ(told().sentence, "All 1,204 stripes are whole; " + rig.meta->servers.servers(1).name() +
+                                 " is in maintenance, for 2 h at most.");
+  rig.meta->servers.mutable_servers(1)->set_liveness(proto::ServerState::DEAD);
+  lose_chunks();
+  rig.meta->repairs.set_delayed(12);
+  EXPECT_THAT(told().sentence,
+              ::testing::HasSubstr("lack a chunk and can be read; their repair waits for the end of a "
+                                   "maintenance; "));
+  rig.meta->servers.mutable_servers(0)->set_liveness(proto::ServerState::DEAD);
+  EXPECT_THAT(told().sentence, ::testing::HasSubstr("their repair begins when the servers have been dead"))
+      << "another one is dead, for which nobody waits so long";
+}
+
 }  // namespace
 }  // namespace kintsugi::monitoring

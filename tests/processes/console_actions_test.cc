@@ -117,6 +117,50 @@ TEST_F(ConsoleActions, AreDoneInTheNameOfTheTokenThatWasShownAndOfNoOther) {
               StartsWith("200 Server chunkserver-3 takes new chunks again"));
   EXPECT_EQ(draining(), 0u);
 
+  // Maintenance and the limit of repairs have a number each.
+  const std::string id = id_of("chunkserver-3");
+  const auto left = [&] {
+    for (const Json& server : servers())
+      if (server.at("name") == "chunkserver-3") return server.at("maintenance_seconds").get<double>();
+    return -1.0;
+  };
+  const auto limit = [&] {
+    return Json::parse(kintsugi({"repair", "status", "--json"}).out)
+        .at("limit_bytes_per_second")
+        .get<uint64_t>();
+  };
+  for (const char* wrong :
+       {"", "&seconds=", "&seconds=0", "&seconds=x", "&seconds=1h", "&seconds=99999999999999999999",
+        "&rate=7", "&seconds=60&seconds=60", "&seconds=60x"})
+    EXPECT_THAT(ask("maintain?server=" + id + wrong, {bearer(boss)}), StartsWith("400 ")) << wrong;
+  EXPECT_THAT(ask("maintain?server=" + id + "&seconds=86401", {bearer(boss)}),
+              StartsWith("400 maintenance lasts 24 hours at most"));
+  EXPECT_THAT(ask("drain?server=" + id + "&seconds=60", {bearer(boss)}),
+              StartsWith("400 the action drain takes nothing else"));
+  EXPECT_THAT(ask("maintain?server=" + id + "&seconds=600", {bearer(worker)}),
+              StartsWith("403 MaintainServer needs"));
+  EXPECT_EQ(left(), 0);
+  EXPECT_THAT(ask("maintain?server=" + id + "&seconds=600", {bearer(boss), here}),
+              StartsWith("200 Server chunkserver-3 is in maintenance"));
+  EXPECT_GT(left(), 500);
+  EXPECT_TRUE(is_audited("metaserver", ", maintenance for 600 s: done")) << audit_log("metaserver");
+  EXPECT_TRUE(is_audited("monitor", ": maintain server chunkserver-3, seconds 600 by the console: done"))
+      << audit_log("monitor");
+  EXPECT_THAT(ask("end-maintenance?server=" + id, {bearer(boss)}),
+              StartsWith("200 Server chunkserver-3 is not in maintenance"));
+  EXPECT_EQ(left(), 0);
+  for (const char* wrong : {"", "?rate=", "?rate=0", "?rate=1", "?rate=50MiB", "?server=1&rate=52428800"})
+    EXPECT_THAT(ask(std::string("limit-repairs") + wrong, {bearer(boss)}), StartsWith("400 ")) << wrong;
+  EXPECT_THAT(ask("limit-repairs?rate=52428800", {bearer(worker)}), StartsWith("403 LimitRepairs needs"));
+  EXPECT_EQ(limit(), 0u);
+  EXPECT_THAT(ask("limit-repairs?rate=52428800", {bearer(boss), here}),
+              StartsWith("200 Repairs are limited"));
+  EXPECT_EQ(limit(), 52'428'800u);
+  EXPECT_TRUE(is_audited("monitor", ": limit-repairs, rate 52428800 by the console: done"))
+      << audit_log("monitor");
+  EXPECT_THAT(ask("unlimit-repairs", {bearer(boss)}), StartsWith("200 Repairs are not limited"));
+  EXPECT_EQ(limit(), 0u);
+
   ASSERT_EQ(kintsugi({"token", "revoke", "boss"}).exit_code, 0);
   EXPECT_THAT(ask(drain, {bearer(boss)}), StartsWith("403 "));
   EXPECT_THAT(ask(drain, {bearer(boss)}), HasSubstr("the token boss is revoked"));

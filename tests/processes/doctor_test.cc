@@ -110,5 +110,48 @@ TEST_F(Doctor, NamesADaemonThatIsDeadAndGoesOnWithoutAMetaserver) {
       << "what answers is collected all the same";
 }
 
+TEST_F(Doctor, FindsTheMetaserversPagesWhereverTheyAre) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  // One who only knows where the metaserver is: its settings are on another host.
+  const std::string etc = path("etc");
+  fs::create_directory(etc);
+  fs::copy_file(cluster_directory() + "/etc/chunkserver-1.toml", etc + "/chunkserver-1.toml");
+  const Outcome checked = kintsugi({"cluster", "check", "--etc", etc});
+  EXPECT_THAT(checked.out, HasSubstr("the metaserver's clock is 0.0 s "));
+  EXPECT_THAT(checked.out, Not(HasSubstr("no pages at")));
+  const std::string out = path("elsewhere.tar.gz");
+  const Outcome examined = kintsugi({"doctor", "--etc", etc, "--out", out});
+  EXPECT_EQ(examined.exit_code, 0) << examined.out << examined.err;
+  EXPECT_THAT(run_command({"/bin/tar", "-tzf", out}).out, HasSubstr("daemons/chunkserver-3/metrics\n"))
+      << "the metaserver's pages name all daemons";
+}
+
+TEST_F(Doctor, ACheckAsksAMetaserverThatIsAwayForAllDaemonsAtOnce) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  kill9("metaserver");
+  // Four daemons, each with a secret of its own.
+  const std::string etc = path("etc");
+  fs::create_directory(etc);
+  std::string settings = read_file(cluster_directory() + "/etc/chunkserver-1.toml");
+  const std::string secret = cluster_directory() + "/secret";
+  for (int i = 1; i <= 4; ++i) {
+    const std::string copy = path("secret-" + std::to_string(i));
+    fs::copy_file(secret, copy);
+    fs::permissions(copy, fs::perms::owner_read | fs::perms::owner_write);
+    std::string own = settings;
+    own.replace(own.find(secret), secret.size(), copy);
+    std::ofstream(etc + "/chunkserver-" + std::to_string(i) + ".toml") << own;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const Outcome checked = kintsugi({"cluster", "check", "--etc", etc});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  size_t asked = 0;
+  for (size_t at = 0;
+       (at = checked.out.find("the metaserver does not answer, which", at)) != std::string::npos; ++at)
+    ++asked;
+  EXPECT_EQ(asked, 4u) << checked.out;
+  EXPECT_LT(took.count(), 2.0) << "2.3 s for each it was";
+}
+
 }  // namespace
 }  // namespace kintsugi::processes

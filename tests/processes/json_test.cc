@@ -124,6 +124,9 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("stripe show", {stripe});
   ASSERT_TRUE(eventually([&] { return kintsugi({"fsck"}).exit_code == 0; }, std::chrono::seconds(60)));
   EXPECT_TRUE(does("fsck", {}).at("servers_not_reported").empty());
+  EXPECT_EQ(does("server maintain", {"chunkserver-4", "--for", "10m"}).at("maintenance_seconds"), 600);
+  EXPECT_EQ(does("fsck", {}).at("in_maintenance").size(), 1u);
+  does("server maintain", {"chunkserver-4", "--end"});
   ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, std::chrono::seconds(20)));
   does("diagnose", {});
   does("diagnose", {"--metrics"});
@@ -138,7 +141,9 @@ TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
   does("token revoke", {"reader"});
   EXPECT_EQ(does("key status", {}).at("daemons").at(0).at("other_is"), "none");
   EXPECT_EQ(does("key rotate", {}).at("other_is"), "former");
-  does("repair status", {});
+  EXPECT_EQ(does("repair limit", {"100MiB"}).at("limit_bytes_per_second"), 100 << 20);
+  EXPECT_EQ(does("repair status", {}).at("limit_bytes_per_second"), 100 << 20);
+  does("repair limit", {"off"});
   does("repair history", {});
   does("repair run", {"--chunk", stripe + ":0"});
   const Json what_if = does("repair what-if", {"--server", "chunkserver-2"});

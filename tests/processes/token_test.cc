@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include <fcntl.h>
@@ -119,6 +120,18 @@ TEST_F(Tokens, OfAFileThatTheCommandLineNamesStandBeforeThoseOfTheEnvironment) {
     EXPECT_NE(wrong.err.find("--token-file: no file is named"), std::string::npos) << wrong.err;
     EXPECT_EQ(times(wrong.err, "\n"), 1u) << wrong.err;
   }
+}
+
+TEST_F(Tokens, NoneIsMadeForAFileThatCannotBeMade) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  make_file("taken", 3, 1);
+  for (const auto& [file, why] : std::map<std::string, std::string>{
+           {path("taken"), "exists already"}, {path("no/such/directory"), "No such file or directory"}}) {
+    expect_refused(kintsugi({"token", "create", "worker", "--role", "write", "--out", file}), why);
+    EXPECT_EQ(kintsugi({"token", "list"}).out.find("worker"), std::string::npos)
+        << "there is none that was made and revoked";
+  }
+  make("worker", {"--role", "write"});
 }
 
 TEST_F(Tokens, AdministrationStandsInTheAuditLog) {

@@ -163,5 +163,70 @@ TEST_F(Deaths, ARequestedRepairIsPlannedAgainToo) {
   EXPECT_EQ(record->attempt(), 2u);
 }
 
+TEST_F(Deaths, ASpareServerInMaintenanceIsWaitedForUntilItsEnd) {
+  start(12, {});
+  set_repair_time(1s);
+  const StripeId stripe = cluster->add_stripe(0);
+  const ServerId away = cluster->view.stripes.at(stripe).chunks[4].server;
+  cluster->view.all_servers.at(away).maintenance_left = 100s;
+  cluster->kill(away);
+  cluster->simulation.run_for(90s);
+  EXPECT_EQ(cluster->manager.counts().delayed, 1u);
+  EXPECT_TRUE(cluster->calls.empty()) << "there is no repair delay, but it is awaited";
+  cluster->view.all_servers.at(away).maintenance_left = {};
+  ASSERT_TRUE(cluster->wait_until_healthy(30s)) << "its time is over";
+}
+
+TEST_F(Deaths, AMaintenanceThatBeginsOrEndsLateCountsForWhatWaits) {
+  start(12, {.delay = 50s});
+  set_repair_time(1s);
+  const StripeId stripe = cluster->add_stripe(0);
+  const ServerId away = cluster->view.stripes.at(stripe).chunks[4].server;
+  cluster->kill(away);
+  cluster->simulation.run_for(10s);
+  // The host tells of the server anew each time.
+  const auto set_maintenance = [&](Duration left, Duration dead_for) {
+    cluster->view.all_servers.at(away).maintenance_left = left;
+    cluster->manager.maintenance_changed(away);
+    cluster->manager.server_dead(away, cluster->view.chunks_of(away), dead_for);
+  };
+  set_maintenance(1000s, 10s);
+  cluster->simulation.run_for(100s);
+  EXPECT_TRUE(cluster->calls.empty());
+  EXPECT_EQ(cluster->manager.counts().delayed, 1u);
+  set_maintenance(0s, 110s);
+  EXPECT_TRUE(cluster->wait_until_healthy(10s)) << "the repair delay was over long ago";
+}
+
+TEST_F(Deaths, AServerThatReallyDiesWhileAnotherIsInMaintenanceHasBothRepaired) {
+  start(12, {.delay = 1h});
+  set_repair_time(1s);
+  const StripeId stripe = cluster->add_stripe(0);
+  const auto& chunks = cluster->view.stripes.at(stripe).chunks;
+  const ServerId away = chunks[4].server, dead = chunks[7].server;
+  cluster->view.all_servers.at(away).maintenance_left = 10h;
+  cluster->kill(away);
+  cluster->simulation.run_for(10s);
+  EXPECT_TRUE(cluster->calls.empty());
+  cluster->kill(dead);
+  EXPECT_TRUE(cluster->wait_until_healthy(30s)) << "one spare chunk is too few after a real loss";
+}
+
+TEST_F(Deaths, OnlyRepairsOfStripesWithoutASpareChunkAreUrgent) {
+  start(14, {});
+  set_repair_time(1s);
+  const StripeId stripe = cluster->add_stripe(0), other = cluster->add_stripe(0);
+  for (uint32_t index = 0; index < 3; ++index)
+    cluster->lose({stripe, index});
+  cluster->lose({other, 0});
+  ASSERT_TRUE(cluster->wait_until_healthy(60s));
+  bool was_urgent = false;
+  for (const auto& [at, request] : cluster->calls) {
+    if (request.stripe_id() == other.value) EXPECT_FALSE(request.urgent());
+    was_urgent |= request.stripe_id() == stripe.value && request.urgent();
+  }
+  EXPECT_TRUE(was_urgent);
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_manager

@@ -311,5 +311,28 @@ TEST(RefusedChunks, AreToldInOneLineAMinuteHoweverManyTheyAre) {
   EXPECT_EQ(told, 60'001u) << "the others are told in the next line";
 }
 
+TEST(RepairQueue, WhatServersInMaintenanceWillBringBackIsHurriedOnlyWithoutASpareChunk) {
+  RepairQueue queue;
+  const auto awaited = [](uint32_t index, int32_t spare) {
+    QueueEntry entry = delayed(1, index, spare, 10s);
+    entry.in_maintenance = true;
+    return entry;
+  };
+  queue.add(awaited(0, 2), kStart);
+  queue.add(awaited(1, 1), kStart);
+  EXPECT_TRUE(ready(queue).empty()) << "two servers are in maintenance";
+  queue.add(awaited(2, 0), kStart);
+  EXPECT_EQ(ready(queue).size(), 3u);
+}
+
+TEST(RepairQueue, AFurtherLossHurriesWhatWaitedForAServerInMaintenance) {
+  RepairQueue queue;
+  QueueEntry entry = delayed(1, 0, 2, 10s);
+  entry.in_maintenance = true;
+  queue.add(entry, kStart);
+  queue.add(lost(1, 3, 1), kStart);
+  EXPECT_EQ(ready(queue).size(), 2u);
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_manager

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/view/server_table.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -109,15 +111,15 @@ TEST(RepairIntake, WhatIsWhereItShouldBeIsNotQueued) {
   view.add(2).chunks[0].available = false;
   const RepairIntake intake(view);
   QueueEntry healthy{.chunk = chunk(1)}, unknown{.chunk = chunk(9)}, no_such{.chunk = chunk(1, 3)};
-  EXPECT_FALSE(intake.look_up(healthy));
-  EXPECT_FALSE(intake.look_up(unknown));
-  EXPECT_FALSE(intake.look_up(no_such));
+  EXPECT_FALSE(intake.look_up(healthy, {}));
+  EXPECT_FALSE(intake.look_up(unknown, {}));
+  EXPECT_FALSE(intake.look_up(no_such, {}));
   QueueEntry moved{.chunk = chunk(1), .kind = WorkKind::kMove, .moving_from = kDrained};
-  EXPECT_FALSE(intake.look_up(moved)) << "it is not there any more";
+  EXPECT_FALSE(intake.look_up(moved, {})) << "it is not there any more";
   moved.moving_from = ServerId{1};
-  EXPECT_TRUE(intake.look_up(moved));
+  EXPECT_TRUE(intake.look_up(moved, {}));
   QueueEntry lost{.chunk = chunk(2), .kind = WorkKind::kMove, .moving_from = ServerId{1}};
-  EXPECT_FALSE(intake.look_up(lost)) << "what is lost is not moved";
+  EXPECT_FALSE(intake.look_up(lost, {})) << "what is lost is not moved";
 }
 
 TEST(RepairIntake, AStripeThatCanLoseNoMoreIsRepairedAtOnce) {
@@ -125,9 +127,71 @@ TEST(RepairIntake, AStripeThatCanLoseNoMoreIsRepairedAtOnce) {
   view.add(1).chunks[2].available = false;
   const RepairIntake intake(view);
   QueueEntry entry{.chunk = chunk(1, 2), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
-  ASSERT_TRUE(intake.look_up(entry));
+  ASSERT_TRUE(intake.look_up(entry, {}));
   EXPECT_EQ(entry.spare, 0);
   EXPECT_EQ(entry.due, entry.lost_at);
+}
+
+// ---- servers in maintenance
+
+/// Servers 1 to 9, alive but for those in `dead`; those in `maintained` are away for a while.
+ServerTable servers_with(const std::set<uint64_t>& dead, const std::set<uint64_t>& maintained) {
+  std::vector<ServerView> servers;
+  for (uint64_t id = 1; id <= 9; ++id)
+    servers.push_back({.id = ServerId{id},
+                       .alive = !dead.contains(id),
+                       .maintenance_left = maintained.contains(id) ? Duration(1h) : Duration{}});
+  return ServerTable(std::move(servers));
+}
+
+/// What look_up() makes of the loss of chunk 0 of a stripe on the servers 1 to k + m that lacks the chunks of `dead`.
+QueueEntry looked_up(const std::string& policy, const std::set<uint64_t>& dead,
+                     const std::set<uint64_t>& maintained) {
+  Stripes view;
+  StripeView& stripe = view.add(1);
+  stripe.policy = policy;
+  stripe.chunks.clear();
+  const uint32_t count = policy == "rs-6-3-64k" ? 9 : policy == "rs-4-2-64k" ? 6 : 3;
+  for (uint32_t index = 0; index < count; ++index)
+    stripe.chunks.push_back({.index = index,
+                             .server = ServerId{index + 1},
+                             .length = 64 << 10,
+                             .available = !dead.contains(index + 1)});
+  QueueEntry entry{.chunk = chunk(1), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
+  EXPECT_TRUE(RepairIntake(view).look_up(entry, servers_with(dead, maintained)));
+  return entry;
+}
+
+bool waits(const QueueEntry& entry) {
+  return entry.due > entry.lost_at;
+}
+
+TEST(RepairIntake, AServerInMaintenanceIsWaitedForWhileItsStripesHaveASpareChunk) {
+  EXPECT_TRUE(waits(looked_up("rs-6-3-64k", {1}, {1})));
+  EXPECT_TRUE(waits(looked_up("rs-4-2-64k", {1}, {1})));
+  EXPECT_FALSE(waits(looked_up("rs-4-2-64k", {1}, {}))) << "without maintenance one spare chunk is too few";
+  EXPECT_FALSE(waits(looked_up("rs-2-1-64k", {1}, {1}))) << "the next loss would make it unreadable";
+  EXPECT_TRUE(waits(looked_up("rs-6-3-64k", {1, 2}, {1, 2})));
+  EXPECT_FALSE(waits(looked_up("rs-6-3-64k", {1, 2, 3}, {1, 2, 3})));
+}
+
+TEST(RepairIntake, AFurtherLossThatLeavesOneSpareChunkEndsTheWait) {
+  EXPECT_FALSE(waits(looked_up("rs-6-3-64k", {1, 2}, {1}))) << "server 2 is really dead";
+  EXPECT_FALSE(waits(looked_up("rs-6-3-64k", {1, 2}, {2})));
+  EXPECT_FALSE(waits(looked_up("rs-4-2-64k", {1, 2}, {1})));
+}
+
+TEST(RepairIntake, AChunkThatAServerInMaintenanceLostWhileItRunsIsAFurtherLoss) {
+  Stripes view;
+  StripeView& stripe = view.add(1);
+  stripe.policy = "rs-4-2-64k";
+  for (uint32_t index = 3; index < 6; ++index)
+    stripe.chunks.push_back(
+        {.index = index, .server = ServerId{index + 1}, .length = 64 << 10, .available = true});
+  stripe.chunks[0].available = false;
+  QueueEntry entry{.chunk = chunk(1), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
+  ASSERT_TRUE(RepairIntake(view).look_up(entry, servers_with({}, {1})));
+  EXPECT_FALSE(waits(entry));
 }
 
 }  // namespace

@@ -18,6 +18,19 @@ asio::awaitable<Status> ClusterOperations::drain_server(uint64_t server_id, bool
   return cluster_.tell(Method::kDrainServer, std::move(request));
 }
 
+asio::awaitable<Status> ClusterOperations::maintain_server(uint64_t server_id, uint64_t seconds) {
+  auto request = std::make_unique<proto::MaintainServerRequest>();
+  request->set_server_id(server_id);
+  request->set_seconds(seconds);
+  return cluster_.tell(Method::kMaintainServer, std::move(request));
+}
+
+asio::awaitable<Status> ClusterOperations::limit_repairs(uint64_t bytes_per_second) {
+  auto request = std::make_unique<proto::LimitRepairsRequest>();
+  request->set_bytes_per_second(bytes_per_second);
+  return cluster_.tell(Method::kLimitRepairs, std::move(request));
+}
+
 asio::awaitable<Status> ClusterOperations::remove_server(uint64_t server_id) {
   auto request = std::make_unique<proto::RemoveServerRequest>();
   request->set_server_id(server_id);

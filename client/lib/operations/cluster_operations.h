@@ -19,6 +19,10 @@ class ClusterOperations {
   asio::awaitable<Result<proto::ListServersResponse>> list_servers();
   /// Has the server's chunks moved away, or no longer; list_servers shows how many are left.
   asio::awaitable<Status> drain_server(uint64_t server_id, bool drain);
+  /// The server may be away for so long: its loss starts no repairs but urgent ones. 0 ends that.
+  asio::awaitable<Status> maintain_server(uint64_t server_id, uint64_t seconds);
+  /// Limits repairs at each server, each way; 0: no limit.
+  asio::awaitable<Status> limit_repairs(uint64_t bytes_per_second);
   /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
