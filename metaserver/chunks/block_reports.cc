@@ -1,5 +1,7 @@
 #include "metaserver/chunks/block_reports.h"
 
+#include <utility>
+
 #include "common/log/log.h"
 
 namespace kintsugi::metaserver {
@@ -92,7 +94,7 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   // Only the first report makes a doubt: a server that is written to all the time has a chunk that was placed just now
   // in every one.
   if (report.undecided && server->first_report) server->last_doubt = clock_.now();
-  server->first_report = false;
+  if (std::exchange(server->first_report, false)) garbage_.wake_all();
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
   const bool is_doubted = report.began < decidable;
   server->report_again = is_doubted ? decidable : TimePoint::max();

@@ -8,6 +8,13 @@ bool ChunkMap::available(ChunkId id, const proto::StoredChunk& chunk) const {
   return !servers_.is_dead(ServerId{chunk.server_id()}) && !lost_.contains(id);
 }
 
+bool ChunkMap::confirmed(ChunkId id, const proto::StoredChunk& chunk) const {
+  if (!available(id, chunk)) return false;
+  if (chunk.length() == 0) return true;
+  const ServerRecord* server = servers_.find(ServerId{chunk.server_id()});
+  return server != nullptr && server->registered && !server->first_report;
+}
+
 std::vector<uint32_t> ChunkMap::available_chunks(StripeId id, const proto::StoredStripe& stripe) const {
   std::vector<uint32_t> indices;
   for (int i = 0; i < stripe.chunks_size(); ++i) {

@@ -24,6 +24,8 @@ class ChunkMap {
 
   /// The chunk has no bytes, or it is on a server that is not dead and nothing is known against it.
   bool available(ChunkId id, const proto::StoredChunk& chunk) const;
+  /// The chunk is available, and its server has told all that it has since it registered with this process.
+  bool confirmed(ChunkId id, const proto::StoredChunk& chunk) const;
   /// The indices of the available chunks, ascending.
   std::vector<uint32_t> available_chunks(StripeId id, const proto::StoredStripe& stripe) const;
 

@@ -17,6 +17,11 @@ void Garbage::wake_all_of(const FreedStripes& freed) {
   }
 }
 
+void Garbage::wake_all() {
+  for (auto& [server, queue] : queues_)
+    queue.idle_until = TimePoint::min();
+}
+
 bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
   // The orders of the process before this one are not known: its calls must have ended first.
   if (clock_.now() < started_ + kOrdersOfLastProcess) return false;
@@ -41,8 +46,9 @@ Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId c
   // The record is what counts, whatever the queue says: a mistake in the queue costs space, never data.
   if (ServerId{place.server_id()} == server) return Verdict::kKeep;
   // While the chunk at its place cannot be read, this stale copy may hold the only bytes: the server may return
-  // with them.
-  return chunks_.available(chunk, place) ? Verdict::kDeleteStale : Verdict::kLater;
+  // with them. So it may while the server of the place has yet to say what it has, as after a start of this process,
+  // when nobody counts as dead.
+  return chunks_.confirmed(chunk, place) ? Verdict::kDeleteStale : Verdict::kLater;
 }
 
 std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat,
@@ -51,6 +57,9 @@ std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::Heartb
   // A process that was started again may not have carried out what its predecessor was ordered: its keys are still in
   // the store, and are ordered anew.
   if (queue.incarnation != heartbeat.incarnation()) {
+    // Or it has: a repair that has made such a copy must not commit it.
+    for (const Order& order : queue.ordered)
+      if (order.stale) gone_.add(server, order.chunk, clock_.now());
     queue = {};
     queue.incarnation = heartbeat.incarnation();
   }
@@ -66,9 +75,9 @@ std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::Heartb
          queue.ordered.front().when + kConfirmAfter <= now) {
     const Order done = queue.ordered.front();
     queue.ordered.pop_front();
-    // The key that made commits of such a copy fail is gone, or may be taken back: from here on deleted_lately() does.
+    // The key that made commits of such a copy fail is gone, or may be taken back: from here on gone_lately() does.
     // Nobody repairs an orphan.
-    (done.stale ? deleted_ : orphans_).add(server, done.chunk, now);
+    (done.stale ? gone_ : orphans_).add(server, done.chunk, now);
     const auto known = queue.in_flight.extract(done.chunk);
     if (!known.empty() && known.mapped()) {
       queue.idle_until = TimePoint::min();  // its key stays, so that it is ordered again
@@ -80,8 +89,12 @@ std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::Heartb
   return confirmed;
 }
 
-void Garbage::copy_begins(ChunkId chunk) {
-  deleted_.forget(chunk);
+void Garbage::copy_begins(ServerId server, ChunkId chunk) {
+  gone_.forget(server, chunk);
+}
+
+void Garbage::copy_lost(ServerId server, ChunkId chunk) {
+  gone_.add(server, chunk, clock_.now());
 }
 
 Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat,

@@ -5,14 +5,15 @@
 ///
 /// 1. An order needs proof. judge() reads the stripe record in the same turn in which the order is given, and the
 ///    answer that carries it leaves only once all that was read is durable. A stale copy of a chunk that has another
-///    place is deleted only while the chunk is available at that place: until then it may be the last one.
+///    place is deleted only while the server of that place has said that the chunk is there (ChunkMap::confirmed):
+///    until then it may be the last one.
 /// 2. From the moment in which a deletion is queued until it is confirmed, its key is in the store, and whoever places
 ///    chunks (Uploads::seal, RepairService::commit) refuses that server for that chunk. Only a deletion that certainly
 ///    was never ordered (withdrawable()) may be taken back.
 ///    What a server says to have done may be undone: a disk that hangs keeps a chunk. So a report that names the chunk
 ///    while its order is out counts for more than the answer to the order, which is then given again.
-/// 3. A copy that a repair is making is placed by nobody yet, so it may be found and deleted as a stale one. Then its
-///    commit is refused (deleted_lately()).
+/// 3. A copy that a repair is making is placed by nobody yet, so it may be found and deleted as a stale one, or be lost
+///    and told as lost before anybody looks for it there. Then its commit is refused (gone_lately()).
 #pragma once
 
 #include <deque>
@@ -54,6 +55,8 @@ class Garbage {
   /// There may be something to delete on this server. To be called whenever a garbage key of it was put.
   void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
   void wake_all_of(const FreedStripes& freed);
+  /// Stale copies may wait for what a server has told now.
+  void wake_all();
 
   struct Orders {
     uint64_t number = 0;  ///< number that the server acknowledges; 0: no orders
@@ -78,11 +81,14 @@ class Garbage {
     return judge(reader, server, chunk) == Verdict::kLater;
   }
 
-  /// A copy of the chunk begins to be made: what was deleted before was another copy.
-  void copy_begins(ChunkId chunk);
-  /// The server has deleted a copy of this chunk since copy_begins(). The last kMaxRemembered deletions are remembered
-  /// for kMemory, which is longer than a repair may take.
-  bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains(server, chunk); }
+  /// A copy of the chunk begins to be made on the server: what went there before was another copy. Copies on other
+  /// servers may be those of repairs that have not ended yet.
+  void copy_begins(ServerId server, ChunkId chunk);
+  /// The server says that it has lost a copy of the chunk, which no stripe places there.
+  void copy_lost(ServerId server, ChunkId chunk);
+  /// The server has deleted or lost a copy of this chunk since copy_begins(). The last kMaxRemembered are remembered for
+  /// kMemory, which is longer than a repair may take.
+  bool gone_lately(ServerId server, ChunkId chunk) const { return gone_.contains(server, chunk); }
   /// This process has ordered the deletion of this chunk, of which there was no stripe, and the server has said that it
   /// is done. The last kMaxRemembered are remembered for kMemoryOfOrphans.
   bool deleted_as_orphan(ServerId server, ChunkId chunk) const { return orphans_.contains(server, chunk); }
@@ -114,7 +120,7 @@ class Garbage {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
-  RememberedCopies deleted_{kMemory, kMaxRemembered};  ///< deleted copies whose chunk has another place
+  RememberedCopies gone_{kMemory, kMaxRemembered};  ///< deleted or lost copies whose chunk has another place
   RememberedCopies orphans_{kMemoryOfOrphans, kMaxRemembered};
 };
 

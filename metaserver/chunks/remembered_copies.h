@@ -26,12 +26,7 @@ class RememberedCopies {
     }
   }
   bool contains(ServerId server, ChunkId chunk) const { return when_.contains({chunk, server}); }
-  /// Forgets all copies of the chunk.
-  void forget(ChunkId chunk) {
-    auto at = when_.lower_bound({chunk, ServerId{}});
-    while (at != when_.end() && at->first.first == chunk)
-      at = when_.erase(at);
-  }
+  void forget(ServerId server, ChunkId chunk) { when_.erase({chunk, server}); }
 
  private:
   using Copy = std::pair<ChunkId, ServerId>;

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "common/log/log.h"
-#include "metaserver/chunks/garbage.h"
 #include "metaserver/chunks/sealed_stripe.h"
 
 namespace kintsugi::metaserver {
@@ -81,11 +80,23 @@ Status Uploads::store_stripe(Transaction& transaction, UploadId upload, const pr
                              std::vector<ChunkId>& missing) {
   const StripeId id{sealed.stripe().stripe_id()};
   KINTSUGI_ASSIGN(const proto::StripeTicket ticket, open(upload, id, sealed.ticket()));
-  KINTSUGI_ASSIGN(const proto::StoredStripe stripe, check_sealed(sealed.stripe(), ticket));
+  KINTSUGI_ASSIGN(proto::StoredStripe stripe, check_sealed(sealed.stripe(), ticket));
+  const auto is_removed = [&](const proto::ChunkPlacement& chunk) {
+    return chunk.server_id() != 0 && servers_.find(ServerId{chunk.server_id()}) == nullptr;
+  };
+  if (std::ranges::any_of(sealed.stripe().chunks(), is_removed)) {
+    // Nobody would ever look for a chunk on a server that was removed while it was written.
+    proto::Stripe left = sealed.stripe();
+    for (proto::ChunkPlacement& chunk : *left.mutable_chunks())
+      if (is_removed(chunk)) chunk.set_server_id(0);
+    KINTSUGI_ASSIGN(stripe, check_sealed(left, ticket));
+  }
   for (uint32_t i = 0; i < static_cast<uint32_t>(stripe.chunks_size()); ++i) {
     const ServerId server{stripe.chunks(static_cast<int>(i)).server_id()};
-    // A block report may have found the chunk while nothing protected it: its deletion may be on its way.
-    if (server && Garbage::pending(transaction.store(), server, {id, i})) {
+    // A block report may have found the chunk while nothing protected it: its deletion may be on its way. Or the stripe
+    // was freed, after a commit of which the repetition comes now: to another process of the metaserver.
+    if (server && (Garbage::pending(transaction.store(), server, {id, i}) ||
+                   garbage_.deleted_as_orphan(server, {id, i}))) {
       return {Code::kConflict, fmt::format("stripe {} was given up", id)};
     }
     if (!server && stripe.chunks(static_cast<int>(i)).length() > 0) missing.push_back({id, i});

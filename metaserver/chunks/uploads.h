@@ -4,7 +4,8 @@
 /// until CommitFile makes it part of a file, or the upload is aborted or idle for too long and its stripes are freed.
 ///
 /// Why no chunk that may still be committed is ever collected: the chunks of a sealed stripe are named by its record,
-/// and a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued.
+/// and a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued,
+/// or was carried out.
 /// The end of an upload is remembered in memory, an abort also in the store until its tickets have expired: a late
 /// or repeated request does not bring its stripes back.
 #pragma once
@@ -20,7 +21,9 @@
 #include "common/runtime/clock.h"
 #include "common/runtime/random.h"
 #include "metaserver/chunks/allocations.h"
+#include "metaserver/chunks/garbage.h"
 #include "metaserver/cluster/options.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/schema/stripes.h"
 #include "metaserver/schema/transaction.h"
 
@@ -33,8 +36,9 @@ class Uploads {
   static constexpr int kMaxExtents = 32'768;
 
   /// References must outlive it.
-  Uploads(Allocations& allocations, const MetaServerOptions& options, const runtime::Clock& clock)
-      : allocations_(allocations), options_(options), clock_(clock) {}
+  Uploads(Allocations& allocations, const ServerRegistry& servers, const Garbage& garbage,
+          const MetaServerOptions& options, const runtime::Clock& clock)
+      : allocations_(allocations), servers_(servers), garbage_(garbage), options_(options), clock_(clock) {}
 
   /// Loads the uploads that have durable stripes. Each gets a new idle period.
   void load(const Reader& reader);
@@ -86,7 +90,7 @@ class Uploads {
     bool aborted = false;
     bool drained = false;  ///< aborted, and all its stripes are released
   };
-  /// Puts the record of a stripe that has none yet.
+  /// Puts the record of a stripe that has none yet. Chunks on servers that were removed are nowhere.
   Status store_stripe(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
                       std::vector<ChunkId>& missing);
   /// The stripes that were sealed before the commit.
@@ -98,6 +102,8 @@ class Uploads {
   bool free_some(Transaction& transaction, UploadId upload, FreedStripes& freed) const;
 
   Allocations& allocations_;
+  const ServerRegistry& servers_;
+  const Garbage& garbage_;
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;
   std::map<UploadId, Upload> uploads_;

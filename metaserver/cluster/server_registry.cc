@@ -175,6 +175,9 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   KINTSUGI_TRY(check_incarnation(server->id, server->stored, request.incarnation()));
   if (!server->registered || server->stored.incarnation() != request.incarnation())
     return Verdict::kRegisterAgain;
+  // Its caller has given it up, and said since what is so by now.
+  if (request.sequence() != 0 && request.sequence() < server->load.sequence())
+    return Status{Code::kConflict, "a heartbeat that comes after a later one"};
   server->load = request;
   server->load.clear_lost();
   server->load.clear_cache_changes();

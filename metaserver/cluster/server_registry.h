@@ -87,7 +87,8 @@ class ServerRegistry {
   Status check_removed(ServerId id, uint64_t incarnation) const;
 
   enum class Verdict { kAccepted, kRegisterAgain };
-  /// Errors as above. kRegisterAgain: not known since the start of this metaserver.
+  /// Errors as above; kConflict: a later heartbeat of the process came before. kRegisterAgain: not known since the start
+  /// of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
 
   /// The server's process seems to have ended: if it is alive, it is suspect until its next heartbeat. `why` is for

@@ -195,7 +195,7 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   const ServerId old{request.expected_old()}, server{request.server_id()};
   Status status = check_owner(request.manager_id(), chunk.stripe);
   if (status.ok() && request.check_only()) {
-    repairs_.begins(chunk);
+    repairs_.begins(chunk, server);
     status = repairs_.can_commit(chunk, old, server);
   } else if (status.ok() && request.life() != coordinator_.life()) {
     // A copy that this life has not seen begin may have been found in a block report, and ordered to be deleted.
@@ -203,12 +203,16 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   } else if (status.ok()) {
     status = co_await repairs_.commit(module.context(), chunk, old, server);
   }
-  if (status.code() == Code::kConflict && !request.check_only()) {
+  const bool refused = status.code() == Code::kConflict || status.code() == Code::kNotFound;
+  if (refused && !request.check_only()) {
     // The answer to the same request was lost: the first one has made it the chunk's place.
     if (server != old && repairs_.place_of(chunk) == server) co_return Status{};
     log::info("repair of chunk {} onto server {} came too late: {}", chunk, chunks_.servers().name_of(server),
               status.message());
-    KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
+    // A stripe that is gone since this process let the repair begin was deleted. To another process its absence says
+    // nothing: it may have had other metadata.
+    const bool is_garbage = repairs_.knows(chunk.stripe) || request.life() == coordinator_.life();
+    if (is_garbage) KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
   }
   response.set_life(coordinator_.life());
   co_return module.finish(std::move(status));

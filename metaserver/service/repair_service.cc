@@ -44,15 +44,16 @@ Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId serve
     return {Code::kConflict,
             fmt::format("server {} is about to delete an older copy of chunk {}", name_of(server), chunk)};
   }
-  // The copy stood there before its commit and was taken for a stale one: the server has deleted it, or will.
-  if (garbage_.deleted_lately(server, chunk))
+  // The copy stood there before its commit. It was taken for a stale one, and the server has deleted it, or will; or it
+  // was lost, which the server has told when nobody looked for the chunk there.
+  if (garbage_.gone_lately(server, chunk))
     return {Code::kConflict,
-            fmt::format("server {} was told to delete chunk {} meanwhile", name_of(server), chunk)};
+            fmt::format("server {} has deleted or lost chunk {} meanwhile", name_of(server), chunk)};
   return {};
 }
 
-void RepairService::begins(ChunkId chunk) {
-  garbage_.copy_begins(chunk);
+void RepairService::begins(ChunkId chunk, ServerId server) {
+  garbage_.copy_begins(server, chunk);
 }
 
 Status RepairService::can_commit(ChunkId chunk, ServerId expected_old, ServerId server) const {

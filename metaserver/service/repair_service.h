@@ -16,9 +16,9 @@ namespace kintsugi::metaserver {
 /// A repair (or move) of a chunk makes a copy on another server and then commits: from then on that is the
 /// chunk's place.
 ///
-/// A commit is refused when the copy may be deleted on its server: while a deletion of that chunk there is pending, or
-/// when one was ordered since the copy was begun. So a committed place always has its bytes, and the copy of a refused
-/// commit is garbage.
+/// A commit is refused when the copy may be gone from its server: while a deletion of that chunk there is pending, and
+/// when one was ordered, or the server has told that it lost the chunk, since the copy was begun. So a committed place
+/// always has its bytes, and the copy of a refused commit is garbage.
 class RepairService {
  public:
   /// References outlive it.
@@ -28,8 +28,9 @@ class RepairService {
   /// A deletion of the chunk is, or may have been, ordered at `server`, or would be before a copy is made there: commit
   /// would refuse it.
   bool deletion_pending(ChunkId chunk, ServerId server) const;
-  /// A repair or move of the chunk begins. Copies of it that are deleted from now on are not committed.
-  void begins(ChunkId chunk);
+  /// A repair or move of the chunk onto `server` begins. A copy there that is deleted or lost from now on is not
+  /// committed.
+  void begins(ChunkId chunk, ServerId server);
   /// The answer that commit would give to a copy which is begun now.
   Status can_commit(ChunkId chunk, ServerId expected_old, ServerId server) const;
   /// The chunk, proven to be what was written, is durable on `server`: that is its place from now on, if it is still
@@ -38,6 +39,8 @@ class RepairService {
   asio::awaitable<Status> commit(Context context, ChunkId chunk, ServerId expected_old, ServerId server);
   /// Deletes a copy on `server` whose commit was refused, unless that is the chunk's place.
   asio::awaitable<Status> discard_copy(ChunkId chunk, ServerId server);
+  /// The stripe exists.
+  bool knows(StripeId stripe) const { return load_stripe(store_.kv, stripe).has_value(); }
   /// Where the stripe says that the chunk is; none: nowhere, or there is no such chunk.
   ServerId place_of(ChunkId chunk) const;
 

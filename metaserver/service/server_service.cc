@@ -97,7 +97,10 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     const std::string why =
         fmt::format("server {} found it missing or corrupt", servers_.registry.name_of(server));
     const ChunkId chunk{StripeId{lost.stripe_id()}, lost.index()};
-    if (!report_lost(chunk, server, why, false)) chunks_.block_reports.note_lost_early(server);
+    if (report_lost(chunk, server, why, false)) continue;
+    // It may be sealed, or committed by a repair, in a moment.
+    chunks_.block_reports.note_lost_early(server);
+    chunks_.garbage.copy_lost(server, chunk);
   }
   Transaction transaction(store_.kv);
   const bool hold = chunks_.history.doubt().has_value();

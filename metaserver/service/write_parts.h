@@ -15,7 +15,7 @@ struct WriteParts {
   /// References outlive it.
   WriteParts(const runtime::Clock& clock, const MetaServerOptions& options, NewStripes& new_stripes,
              ChunkParts& chunks, const RepairHostSlot& host)
-      : uploads(new_stripes.allocations, options, clock),
+      : uploads(new_stripes.allocations, chunks.map.servers(), chunks.garbage, options, clock),
         written(new_stripes.allocations, chunks.map, chunks.block_reports, host) {}
 
   Uploads uploads;

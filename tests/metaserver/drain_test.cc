@@ -141,6 +141,23 @@ TEST_F(Drain, OnlyAServerWithoutChunksThatIsDrainedOrDeadIsRemoved) {
   EXPECT_EQ(remove(server.id), Status{});
 }
 
+TEST_F(Drain, AChunkThatWasWrittenToAServerWhichIsRemovedBeforeTheSealIsNowhere) {
+  const auto allocated = rig.allocate("/f");
+  ASSERT_TRUE(allocated) << allocated.error();
+  const proto::SealedStripe sealed = rig.write(*allocated, 300'000);
+  FakeServer& server = rig.server(ServerId{sealed.stripe().chunks(1).server_id()});
+  const ChunkId chunk{StripeId{sealed.stripe().stripe_id()}, 1};
+  ASSERT_EQ(drain(server.id), Status{});
+  ASSERT_EQ(remove(server.id), Status{}) << "no stripe has a chunk there";
+  server.alive = false;
+  ASSERT_TRUE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed})));
+  // Where repair managers ask for all that is missing, whenever they or the metaserver start.
+  EXPECT_EQ(rig.chunks_of(ServerId{}), std::vector<ChunkId>{chunk});
+  ASSERT_FALSE(rig.told.lost.empty());
+  EXPECT_EQ(rig.told.lost[0].first, chunk);
+  EXPECT_EQ(rig.move(chunk, ServerId{}, ServerId{}), Status{});
+}
+
 TEST_F(Drain, ARemovedServerIsRefusedUntilItIsStartedAgain) {
   FakeServer& server = rig.servers[0];
   ASSERT_EQ(drain(server.id), Status{});

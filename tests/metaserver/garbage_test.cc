@@ -178,6 +178,33 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   rig.expect_all_chunks_in_place();
 }
 
+// After a start no server counts as dead for a while, and none has told what it has.
+TEST(Garbage, AStaleCopyIsKeptAfterARestartUntilTheServerOfTheProperPlaceHasToldWhatItHas) {
+  for (const bool has_lost_it : {false, true}) {
+    MetaServerRig rig;
+    KINTSUGI_ASSERT_OK(rig.put("/f"));
+    const proto::Stripe stripe = rig.open("/f")->stripes(0);
+    const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
+    FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
+    FakeServer& new_place = *unused_by(rig, stripe);
+    old_place.alive = false;
+    rig.pass(13);
+    new_place.chunks[chunk] = old_place.chunks[chunk];
+    KINTSUGI_ASSERT_OK(rig.commit_repair(chunk, old_place.id, new_place.id));
+    new_place.alive = false;
+    rig.pass(13);
+    old_place.alive = true;
+    rig.pass(3);
+    rig.restart();
+    rig.pass(15);
+    EXPECT_TRUE(old_place.chunks.contains(chunk)) << "it is the only copy";
+    new_place.alive = true;
+    if (has_lost_it) new_place.chunks.erase(chunk);
+    rig.pass(25);
+    EXPECT_EQ(old_place.chunks.contains(chunk), has_lost_it);
+  }
+}
+
 TEST(Garbage, ManyChunksThatMustWaitHoldUpNobodyElse) {
   MetaServerRig rig;
   FakeServer& server = rig.servers[0];
@@ -259,7 +286,7 @@ TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
   FakeServer* to = unused_by(rig, stripe);
-  rig.meta->repairs().begins(chunk);
+  rig.meta->repairs().begins(chunk, to->id);
   to->chunks[chunk] = from.chunks[chunk];
   rig.send_report(*to);
   rig.pass(15);
@@ -268,6 +295,98 @@ TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
   EXPECT_EQ(rig.move(chunk, from.id, to->id), Status{}) << "another attempt";
   rig.pass(15);
   rig.expect_all_chunks_in_place();
+}
+
+TEST(Repair, ACopyThatIsGoneIsRefusedThoughAnotherRepairOfTheChunkHasBegun) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
+  FakeServer& to = *unused_by(rig, stripe);
+  rig.meta->repairs().begins(chunk, to.id);
+  to.chunks[chunk] = from.chunks[chunk];
+  rig.send_report(to);
+  rig.pass(15);
+  ASSERT_FALSE(to.chunks.contains(chunk));
+  // The repair manager stands still meanwhile, and another one has the stripe for a moment.
+  rig.meta->repairs().begins(chunk, from.id);
+  EXPECT_EQ(rig.commit_repair(chunk, from.id, to.id).code(), Code::kConflict);
+  rig.pass(15);
+  rig.expect_all_chunks_in_place();
+}
+
+TEST(Repair, ACopyThatAProcessBeforeTheServersWasToldToDeleteIsRefused) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
+  FakeServer& to = *unused_by(rig, stripe);
+  rig.pass(15);  // what a process of the metaserver before this one ordered is done
+  rig.meta->repairs().begins(chunk, to.id);
+  to.chunks[chunk] = from.chunks[chunk];
+  rig.send_report(to);
+  to.deletes_later = true;  // it does not come to say that it is done
+  rig.heartbeat(to);
+  ASSERT_FALSE(to.chunks.contains(chunk));
+  from.alive = false;
+  rig.pass(13);
+  ++to.incarnation;
+  to.registered = false;
+  rig.heartbeat(to);
+  ASSERT_FALSE(rig.meta->repairs().deletion_pending(chunk, to.id))
+      << "nothing is deleted now: no other copy is there";
+  EXPECT_EQ(rig.commit_repair(chunk, from.id, to.id).code(), Code::kConflict);
+  rig.expect_all_chunks_in_place();
+}
+
+// A tree stores several chunks, and the first of them long before the last.
+TEST(Repair, ACopyThatItsServerHasLostBeforeItWasCommittedIsRefused) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
+  FakeServer& to = *unused_by(rig, stripe);
+  from.alive = false;
+  rig.pass(13);
+  rig.told = {};
+  rig.meta->repairs().begins(chunk, to.id);
+  to.chunks[chunk] = from.chunks[chunk];
+  to.chunks.erase(chunk);  // its disk failed
+  to.lost = {chunk};
+  rig.pass(2);
+  EXPECT_TRUE(rig.told.lost.empty()) << "nobody looks for it there yet";
+  EXPECT_EQ(rig.commit_repair(chunk, from.id, to.id).code(), Code::kConflict);
+  EXPECT_EQ(rig.move(chunk, from.id, to.id), Status{}) << "another attempt";
+  rig.expect_all_chunks_in_place();
+}
+
+TEST(Heartbeat, OneThatComesLateSaysNothing) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& server = rig.server(ServerId{stripe.chunks(1).server_id()});
+  // It was on its way for a minute, and its caller has given it up and repeated it.
+  proto::HeartbeatRequest late;
+  late.set_server_id(server.id.value);
+  late.set_incarnation(server.incarnation);
+  late.set_sequence(++server.sequence);
+  late.set_leaving(true);
+  proto::ReportedChunk& lost = *late.add_lost();
+  lost.set_stripe_id(chunk.stripe.value);
+  lost.set_index(chunk.index);
+  server.lost = {chunk};
+  rig.heartbeat(server);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  KINTSUGI_ASSERT_OK(rig.commit_repair(chunk, server.id, server.id));  // rebuilt where it was
+  EXPECT_EQ(rig.call<proto::HeartbeatResponse>(rpc::Method::kHeartbeat, late).error().code(),
+            Code::kConflict);
+  EXPECT_EQ(rig.told.lost.size(), 1u) << "the chunk that was rebuilt is not lost";
+  EXPECT_TRUE(rig.open("/f")->stripes(0).chunks(1).available());
+  EXPECT_EQ(rig.meta->state().servers.registry.find(server.id)->liveness, proto::ServerState::ALIVE);
 }
 
 TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
@@ -322,6 +441,7 @@ class RandomHistory {
     for (int i = 0; i < kSteps; ++i) {
       step();
       rig_.expect_all_chunks_in_place();
+      expect_last_copies_are_kept();
       if (::testing::Test::HasFailure()) return;
     }
     expect_nothing_else_is_left();
@@ -342,6 +462,8 @@ class RandomHistory {
         {2, &RandomHistory::abort_upload},
         {4, &RandomHistory::stop_or_start_a_server},
         {4, &RandomHistory::repair_the_dead},
+        {2, &RandomHistory::lose_a_copy_before_its_commit},
+        {2, &RandomHistory::repeat_a_commit},
         {1, &RandomHistory::crash_the_metaserver},
         {4, &RandomHistory::let_time_pass},
     };
@@ -368,7 +490,18 @@ class RandomHistory {
   std::string any_path() { return "/f" + std::to_string(below(6)); }
   FakeServer& any_server() { return rig_.servers[below(rig_.servers.size())]; }
 
-  void put() { (void)rig_.put(any_path(), 1 + static_cast<int>(below(3)), 1 + below(300'000), true); }
+  void put() {
+    const std::string path = any_path();
+    const auto allocated = rig_.allocate(path);
+    if (!allocated) return;
+    std::vector<proto::SealedStripe> stripes{rig_.write(*allocated, 1 + below(300'000))};
+    for (uint64_t more = below(3); more > 0; --more)
+      if (const auto next = rig_.allocate(path, allocated->upload_id()))
+        stripes.push_back(rig_.write(*next, 1 + below(300'000)));
+    proto::CommitFileRequest request = rig_.commit_request(path, allocated->upload_id(), stripes);
+    request.set_replace(true);
+    if (rig_.commit(request)) commits_.push_back(std::move(request));
+  }
   void remove() { (void)rig_.remove(any_path()); }
   void begin_upload() {
     const auto allocated = rig_.allocate(any_path());
@@ -401,15 +534,57 @@ class RandomHistory {
       FakeServer& to = any_server();
       if (!to.alive) continue;
       const bool had = to.chunks.contains(chunk);
-      rig_.meta->repairs().begins(chunk);
+      rig_.meta->repairs().begins(chunk, to.id);
       const auto stripe = rig_.stripe(chunk.stripe);
       const auto& written = stripe->chunks(static_cast<int>(chunk.index));
       to.chunks[chunk] = {written.length(), written.crc()};
       if (!rig_.commit_repair(chunk, dead.id, to.id).ok() && !had) to.chunks.erase(chunk);
     }
   }
-  void crash_the_metaserver() { rig_.restart(true, below(3)); }
+  void lose_a_copy_before_its_commit() {
+    FakeServer& from = any_server();
+    FakeServer& to = any_server();
+    const std::vector<ChunkId> chunks = rig_.chunks_of(from.id);
+    if (chunks.empty() || &from == &to || !to.alive) return;
+    const ChunkId chunk = chunks[below(chunks.size())];
+    if (to.chunks.contains(chunk)) return;
+    rig_.heartbeat(to);  // registers, if the metaserver was started since the last one
+    rig_.meta->repairs().begins(chunk, to.id);
+    if (!rig_.meta->repairs().can_commit(chunk, from.id, to.id).ok()) return;
+    to.lost.push_back(chunk);  // as soon as it was there
+    rig_.heartbeat(to);
+    (void)rig_.commit_repair(chunk, from.id, to.id);
+  }
+  /// The answer was lost, and the client asks once more.
+  void repeat_a_commit() {
+    if (!commits_.empty()) (void)rig_.commit(commits_[below(commits_.size())]);
+  }
+  void crash_the_metaserver() {
+    rig_.restart(true, below(3));
+    // What was removed before the crash, and deleted, no later process knows of (docs/reliability.md, "Known").
+    std::erase_if(commits_, [&](const proto::CommitFileRequest& request) {
+      const auto file = rig_.open(request.path());
+      return !file || file->extents(0).stripe_id() != request.extents(0).stripe_id();
+    });
+  }
   void let_time_pass() { rig_.pass(1 + static_cast<int>(below(15))); }
+
+  /// A server whose chunk another one had before has been away for longer than it takes to count as dead: nobody was
+  /// told to delete the copy of the other one.
+  void expect_last_copies_are_kept() {
+    const TimePoint now = rig_.simulation.now();
+    for (const FakeServer& server : rig_.servers)
+      if (server.alive) last_alive_[server.id] = now;
+    for (FakeServer& server : rig_.servers) {
+      for (ChunkId chunk : std::exchange(server.deleted, {})) {
+        const auto stripe = rig_.stripe(chunk.stripe);
+        if (!stripe) continue;
+        const ServerId place{stripe->chunks(static_cast<int>(chunk.index)).server_id()};
+        if (place && place != server.id)
+          EXPECT_LT(now - last_alive_[place], 30s) << "chunk " << chunk << " was the last copy";
+      }
+    }
+  }
 
   void expect_nothing_else_is_left() {
     for (FakeServer& server : rig_.servers)
@@ -429,6 +604,8 @@ class RandomHistory {
   std::mt19937_64 random_;
   MetaServerRig rig_;
   std::vector<std::pair<uint64_t, proto::SealedStripe>> uploads_;
+  std::vector<proto::CommitFileRequest> commits_;  ///< those that were answered
+  std::map<ServerId, TimePoint> last_alive_;
 };
 
 TEST(Garbage, NeverDeletesALiveChunkOverRandomHistories) {

@@ -163,7 +163,7 @@ Status MetaServerRig::move(ChunkId chunk, ServerId from, ServerId to) {
   for (const FakeServer& candidate : servers)
     if (!to && may_have_it(candidate)) to = candidate.id;
   const proto::StoredChunk& place = stripe->chunks(static_cast<int>(chunk.index));
-  meta->repairs().begins(chunk);
+  meta->repairs().begins(chunk, to);
   server(to).chunks[chunk] = {place.length(), place.crc()};
   return commit_repair(chunk, from, to);
 }

@@ -12,7 +12,7 @@ TEST(RepairView, AChunkNumberThatNoKeyHoldsIsRefused) {
   const ServerId server{stripe.chunks(0).server_id()};
   for (const uint32_t index : {32u, 255u, 256u, UINT32_MAX}) {
     const ChunkId chunk{StripeId{stripe.stripe_id()}, index};
-    rig.meta->repairs().begins(chunk);
+    rig.meta->repairs().begins(chunk, server);
     EXPECT_EQ(rig.meta->repairs().can_commit(chunk, {}, server).code(), Code::kInvalidArgument);
     EXPECT_EQ(rig.commit_repair(chunk, {}, server).code(), Code::kInvalidArgument);
     EXPECT_EQ(rig.meta->repairs().place_of(chunk), ServerId{});

@@ -140,6 +140,29 @@ TEST(Upload, ACommitThatIsRepeatedAfterARestartSucceedsOnce) {
   EXPECT_EQ(first->attributes().inode(), third->attributes().inode());
 }
 
+// Its first answer was lost with the metaserver that gave it, and others have gone on before it comes again.
+TEST(Upload, ACommitThatIsRepeatedAfterARestartBringsNoFileBackWhoseChunksAreDeleted) {
+  for (const bool replaced : {false, true}) {
+    MetaServerRig rig;
+    const auto allocated = rig.allocate("/f");
+    auto request = rig.commit_request("/f", allocated->upload_id(), {rig.write(*allocated, 300'000)});
+    request.set_replace(true);
+    ASSERT_TRUE(rig.commit(request));
+    rig.restart();
+    rig.pass(1);
+    if (replaced) {
+      KINTSUGI_ASSERT_OK(rig.put("/f", 1, 200'000, true));
+    } else {
+      KINTSUGI_ASSERT_OK(rig.remove("/f"));
+    }
+    rig.pass(10);
+    EXPECT_EQ(rig.chunks_on_servers(), replaced ? 5u : 0u);
+    EXPECT_FALSE(rig.commit(request)) << "nothing of it is there any more";
+    EXPECT_EQ(rig.exists("/f"), replaced);
+    rig.expect_all_chunks_in_place();
+  }
+}
+
 TEST(Upload, ReplacingAFileIsOneSwapAndFreesTheOldStripes) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f", 2));

@@ -31,9 +31,11 @@ class RunningRepair {
                  .repairs = options(shape),
                  .dead_after = kDeadAfter}) {}
 
-  Status start() {
+  /// `age`: how old the cluster is when it loses the chunk.
+  Status start(Duration age = {}) {
     KINTSUGI_TRY(cluster.start());
     KINTSUGI_TRY(cluster.put("/file", kStripeBytes));
+    cluster.run_for(age);
     for (size_t server = 0; server < cluster.chunkservers(); ++server)
       cluster.network().set_link(SimulatedCluster::name(server), kSlowLink, kSlowLink);
     const proto::Stripe stripe = cluster.stripes_of("/file").at(0);
@@ -287,6 +289,26 @@ TEST(RepairFaults, AServerThatReturnsWhileItsChunkIsRepairedLeavesOneCopy) {
     EXPECT_EQ(repair.attempts().back().outcome(), proto::RepairRecord::DONE);  // what has begun is finished
     repair.expect_one_copy_each();
   });
+}
+
+TEST(RepairFaults, TheCopyOfAFileThatIsRemovedMeanwhileGoesAtOnce) {
+  size_t built = 0;
+  for (const uint64_t seed : seeds({81, 82, 83, 84, 85})) {
+    RunningRepair repair(seed, "chain");
+    // Servers that have just met their metaserver report again after half a minute.
+    KINTSUGI_ASSERT_OK(repair.start(2min));
+    SimulatedCluster& cluster = repair.cluster;
+    KINTSUGI_ASSERT_OK(cluster.remove("/file"));
+    const auto ended = [&] { return cluster.status_of_repair_manager(0).running_size() == 0; };
+    ASSERT_TRUE(cluster.simulation().run_until(ended, 1min));
+    for (const proto::RepairRecord& attempt : cluster.history_of_repair_manager(0))
+      built += attempt.detail().find("commit of chunk") != std::string::npos ? 1 : 0;
+    cluster.run_for(20s);
+    std::vector<size_t> holders = cluster.holders(repair.lost);
+    std::erase(holders, repair.victim);
+    EXPECT_EQ(holders, std::vector<size_t>{}) << "until the next block report, an hour later";
+  }
+  EXPECT_GT(built, 0u) << "no repair came to its commit";
 }
 
 TEST(RepairFaults, TwoRepairsOfOneChunkEndAsOne) {

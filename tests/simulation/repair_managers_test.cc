@@ -60,6 +60,8 @@ class Managers {
   void expect_all_is_well() {
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
     KINTSUGI_EXPECT_OK(cluster.check_contents());
+    // A stale copy goes a moment after the server with the proper one has told that it has it.
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks(10s));
     expect_one_copy_each();
   }
 
