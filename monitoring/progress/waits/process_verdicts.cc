@@ -39,7 +39,8 @@ std::vector<Verdict> process_verdicts(const OpenTasks& tasks) {
     }
     if (!state.silent || view.last().address().empty()) continue;
     const model::ServerLife* life = tasks.snapshot().server(view.last().address(), view.last().server_id());
-    if (life == nullptr || life->liveness == model::Liveness::kAlive) continue;
+    // One that operators said would be away is missed by those who wait for it, if anybody does.
+    if (life == nullptr || life->liveness == model::Liveness::kAlive || life->in_maintenance) continue;
     Verdict verdict = verdict_of_process(tasks, i, Verdict::SILENT);
     verdict.set_since_ns(static_cast<uint64_t>(tasks.snapshot().silent(view).count()));
     verdict.add_why("it does not report, and the metaserver misses its heartbeats");
