@@ -285,18 +285,6 @@ void LiveWork::advance(LiveHandle handle, uint64_t amount, int64_t now_ns) {
   if (LiveRecord* const record = records_.find(handle)) progress(handle, record->progress + amount, now_ns);
 }
 
-void LiveWork::name_target(uint64_t id, std::string_view name, bool device) {
-  if (is_owner()) targets_.name(id, name, device);
-}
-
-void LiveWork::complain(uint64_t target, uint16_t method) {
-  if (is_owner()) targets_.complain(target, method);
-}
-
-void LiveWork::count_bytes(uint64_t target, uint64_t in, uint64_t out) {
-  if (is_owner()) targets_.count_bytes(target, in, out);
-}
-
 uint64_t LiveWork::dropped() const {
   return records_.dropped() + tasks_.dropped() + states_.dropped() + edges_.dropped() + roles_.dropped() +
          waits_.dropped() + targets_.dropped();

@@ -76,11 +76,8 @@ class LiveWork {
   /// Notes that something moved by `amount`, which is added.
   void advance(LiveHandle record, uint64_t amount, int64_t now_ns);
 
-  bool knows_target(uint64_t id) { return is_owner() && targets_.knows(id); }
-  /// Makes a name known under an id (a hash of it) that records have as their target.
-  void name_target(uint64_t id, std::string_view name, bool device);
-  void complain(uint64_t target, uint16_t method);
-  void count_bytes(uint64_t target, uint64_t in, uint64_t out);
+  /// What records have as their targets, to be written; null on any thread but the owner's.
+  TargetTable* own_targets() { return is_owner() ? &targets_ : nullptr; }
 
   // ---- read by any thread
 

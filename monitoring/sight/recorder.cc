@@ -122,11 +122,12 @@ void Recorder::advance(runtime::LiveHandle region, uint64_t amount) {
 }
 
 bool Recorder::knows_target(uint64_t id) {
-  return live_.knows_target(id);
+  TargetTable* const targets = live_.own_targets();
+  return targets != nullptr && targets->knows(id);
 }
 
 void Recorder::name_target(uint64_t id, std::string_view name, bool device) {
-  live_.name_target(id, name, device);
+  if (TargetTable* const targets = live_.own_targets()) targets->name(id, name, device);
 }
 
 void Recorder::served(uint64_t call, const Site& site, Code outcome) {
@@ -134,11 +135,11 @@ void Recorder::served(uint64_t call, const Site& site, Code outcome) {
 }
 
 void Recorder::complain(uint64_t target, uint16_t method) {
-  live_.complain(target, method);
+  if (TargetTable* const targets = live_.own_targets()) targets->complain(target, method);
 }
 
 void Recorder::count_bytes(uint64_t target, uint64_t in, uint64_t out) {
-  live_.count_bytes(target, in, out);
+  if (TargetTable* const targets = live_.own_targets()) targets->count_bytes(target, in, out);
 }
 
 std::vector<Event> Recorder::recent_events(size_t at_most) const {
