@@ -201,6 +201,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Options
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
+  tracing::block_trace_signal();
   chunkserver::Options options{
       .cpu_seconds = chunkserver::cpu_seconds, .probe_links = true, .check_peers = true};
   chunkserver::MemorySettings memory;

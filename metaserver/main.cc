@@ -175,6 +175,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
+  tracing::block_trace_signal();
   metaserver::Options options;
   daemon::Settings settings(
       "kintsugi-metaserver",

@@ -135,6 +135,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Monitor
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
+  tracing::block_trace_signal();
   if (argc > 1 && std::strcmp(argv[1], "analyse") == 0) return monitoring::analyse({argv + 2, argv + argc});
   if (argc > 1 && std::strcmp(argv[1], "judge") == 0)
     return monitoring::judge_metrics({argv + 2, argv + argc});

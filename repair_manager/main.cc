@@ -94,6 +94,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Arguments& op
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
+  tracing::block_trace_signal();
   repair_manager::Arguments options;
   daemon::Settings settings(
       "kintsugi-repair-manager",

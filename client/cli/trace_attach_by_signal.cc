@@ -144,11 +144,9 @@ Status check_options(const AttachArguments& arguments) {
 }  // namespace
 
 Status attach_by_signal(Session& session, const AttachArguments& arguments) {
-  constexpr uint64_t kMostMs = 86'400'000;
   KINTSUGI_TRY(check_options(arguments));
   KINTSUGI_ASSIGN(const pid_t pid, signalled_pid(arguments.where));
   KINTSUGI_ASSIGN(const proto::TraceRequest request, attach_request(arguments));
-  if (request.limit_ms() > kMostMs) return {Code::kInvalidArgument, "a recording lasts at most a day"};
   // From here on the number cannot be another process's.
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (process.get() < 0) return status_from_errno(errno, fmt::format("process {}", pid));

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kAt = "at:";
+constexpr uint64_t kMostMs = 86'400'000;
 
 Result<uint64_t> milliseconds_of(const std::string& text, const char* option) {
   const auto time = config::parse_duration(text);
@@ -73,6 +74,9 @@ Result<proto::TraceRequest> attach_request(const AttachArguments& arguments) {
                     after_time(arguments.start, std::chrono::floor<std::chrono::seconds>(now).count()));
   }
   KINTSUGI_ASSIGN(const uint64_t limit_ms, milliseconds_of(arguments.lasts, "--for"));
+  // Daemons refuse it, too; they may be asked only when a verdict has come.
+  if (limit_ms > kMostMs)
+    return Status{Code::kInvalidArgument, "a recording lasts at most a day, with the wait for it"};
   request.set_limit_ms(limit_ms);
   if (!arguments.recorded_for.empty()) {
     KINTSUGI_ASSIGN(const uint64_t recorded_ms, milliseconds_of(arguments.recorded_for, "--record-for"));

@@ -20,6 +20,7 @@
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/recorder.h"
+#include "tracing/agent/signalled.h"
 
 namespace kintsugi::mount {
 namespace {
@@ -183,5 +184,6 @@ int run(int argc, char** argv) {
 }  // namespace kintsugi::mount
 
 int main(int argc, char** argv) {
+  kintsugi::tracing::block_trace_signal();
   return kintsugi::mount::run(argc, argv);
 }

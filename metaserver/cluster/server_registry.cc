@@ -10,6 +10,9 @@
 namespace kintsugi::metaserver {
 namespace {
 
+/// The wall clock may be put right by so much, and the longest maintenance is not over.
+constexpr Duration kClockPutRight = std::chrono::hours(1);
+
 Status check_request(const proto::RegisterServerRequest& request) {
   if (request.server_id() == 0) return {Code::kInvalidArgument, "0 is not the id of a server"};
   if (request.rack().size() > 255 || request.address().size() > kMaxAddressBytes ||
@@ -91,7 +94,8 @@ Duration ServerRegistry::maintenance_left(const ServerRecord& server) const {
   if (server.stored.maintenance_until_ns() == 0) return {};
   const WallTime until{std::chrono::nanoseconds(server.stored.maintenance_until_ns())};
   const Duration left = until - clock_.wall_now();
-  return left > Duration::zero() && left <= kMaxMaintenance ? left : Duration::zero();
+  if (left <= Duration::zero() || left > kMaxMaintenance + kClockPutRight) return {};
+  return std::min<Duration>(left, kMaxMaintenance);
 }
 
 void ServerRegistry::follow(const Transaction& transaction) {

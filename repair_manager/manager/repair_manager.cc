@@ -212,6 +212,10 @@ void RepairManager::add(QueueEntry entry) {
     return;
   }
   if (!intake_.look_up(entry, planner_.servers())) return;
+  // When the maintenance is over, the loss is one that a stripe with so few spare chunks does not wait out.
+  const ServerView* awaited = planner_.servers().find(entry.dead_server);
+  if (entry.in_maintenance && entry.spare <= kUrgentSpare && awaited != nullptr)
+    entry.due = std::min(entry.due, runtime_.clock.now() + awaited->maintenance_left);
   if (entry.kind == WorkKind::kRepair && entry.due <= runtime_.clock.now()) {
     for (QueueEntry& other : intake_.lost_beside(entry, planner_.servers()))
       if (!runner_.runs(other.chunk) && !queue_.contains(other.chunk)) enqueue(std::move(other));
@@ -245,9 +249,17 @@ asio::awaitable<void> RepairManager::run_queued(std::shared_ptr<RepairRun> run) 
   const Context context = recorder_ != nullptr ? recorder_->root_context() : Context{};
   const Status status = co_await runner_.carry_out(context, run);
   if (status.ok() || tasks_.stopping()) co_return;
-  for (QueueEntry& entry : run->entries)
+  for (QueueEntry& entry : run->entries) {
     // A move does not come back: who wants it asks again.
-    if (entry.kind == WorkKind::kRepair) queue_.add(std::move(entry), runtime_.clock.now());
+    if (entry.kind != WorkKind::kRepair) continue;
+    // Its stripe may have lost more meanwhile, of which the queue knows.
+    QueueEntry now = entry;
+    if (view_.fetched(entry.chunk.stripe) && intake_.look_up(now, planner_.servers())) {
+      entry.spare = now.spare;
+      entry.in_maintenance = now.in_maintenance;
+    }
+    queue_.add(std::move(entry), runtime_.clock.now());
+  }
   wake();
 }
 

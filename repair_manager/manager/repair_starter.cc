@@ -162,22 +162,27 @@ void RepairStarter::block(const QueueEntry& entry, const Status& why) {
   if (first_time) log::warning("chunk {} cannot be repaired now: {}", entry.chunk, why.to_string());
 }
 
+PlanRequest RepairStarter::request_for(std::span<const QueueEntry> entries) const {
+  PlanRequest request = runner_.plan_request(entries);
+  request.urgent = std::ranges::any_of(entries, is_without_spare);
+  return request;
+}
+
 Result<RepairPlan> RepairStarter::plan(const QueueEntry& entry, const PlanWishes* wishes) const {
   if (entry.kind == WorkKind::kMove) return plan_move(entry);
   std::vector<QueueEntry> together{entry};
   if (wishes != nullptr) {
-    Result<RepairPlan> plan = planner_.repair(runner_.plan_request(together), *wishes, /*requested=*/false);
+    Result<RepairPlan> plan = planner_.repair(request_for(together), *wishes, /*requested=*/false);
     if (plan || plan.error().code() == Code::kLimitExceeded) return plan;
   }
   for (const QueueEntry* other : queue_.ready_of(entry.chunk.stripe))
     if (other->chunk != entry.chunk && !runner_.runs(other->chunk)) together.push_back(*other);
   if (together.size() > 1) {
-    Result<RepairPlan> plan =
-        planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);
+    Result<RepairPlan> plan = planner_.repair(request_for(together), default_wishes(), /*requested=*/false);
     if (plan || plan.error().code() == Code::kLimitExceeded) return plan;
     together.resize(1);  // not all of them are available now; perhaps this one is
   }
-  return planner_.repair(runner_.plan_request(together), default_wishes(), /*requested=*/false);
+  return planner_.repair(request_for(together), default_wishes(), /*requested=*/false);
 }
 
 Result<RepairPlan> RepairStarter::plan_move(const QueueEntry& entry) const {

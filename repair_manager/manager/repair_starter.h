@@ -60,6 +60,7 @@ class RepairStarter {
   bool start_greedily(const std::vector<QueueEntry>& candidates, Turn& turn);
   /// kNever: it left the ready part of the queue. `wishes`: of the joint schedule; null: none.
   Started try_start(const QueueEntry& entry, const PlanWishes* wishes, Turn& turn);
+  PlanRequest request_for(std::span<const QueueEntry> entries) const;
   Result<RepairPlan> plan(const QueueEntry& entry, const PlanWishes* wishes) const;
   Result<RepairPlan> plan_move(const QueueEntry& entry) const;
   void block(const QueueEntry& entry, const Status& why);

@@ -74,7 +74,7 @@ Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost_i
     if (own && lost.available) continue;
     const ServerLoad load = input.slots.load(server.id);
     if (!has_space(input, lost_index, server, load)) continue;
-    if (!input.slots.can_receive(load) || contains(barred, server.id)) {
+    if (!input.slots.can_receive(load, input.urgent) || contains(barred, server.id)) {
       some_busy = true;
       continue;
     }
@@ -109,7 +109,8 @@ Status check_destination(const SelectionInput& input, uint32_t lost_index, Serve
   const ServerLoad load = input.slots.load(wanted);
   if (!has_space(input, lost_index, server, load))
     return {Code::kNoSpace, fmt::format("server {} has too little space", name)};
-  if (!input.slots.can_receive(load)) return {Code::kLimitExceeded, fmt::format("server {} is busy", name)};
+  if (!input.slots.can_receive(load, input.urgent))
+    return {Code::kLimitExceeded, fmt::format("server {} is busy", name)};
   if (!keep_racks) return {};
   size_t limit = even_share(input);
   const std::optional<size_t> now = lost.available ? input.servers.position(lost.server) : std::nullopt;

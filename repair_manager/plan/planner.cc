@@ -90,7 +90,8 @@ Result<RepairPlan> RepairPlanner::make(const PlanRequest& request, Make make) co
                              .excluded = request.excluded,
                              .suspects = suspects_,
                              .receiving = request.receiving,
-                             .rotation = request.rotation};
+                             .rotation = request.rotation,
+                             .urgent = request.urgent};
   Result<RepairPlan> plan = make(input);
   if (plan) plan->plan_seconds = to_seconds(runtime_.clock.now() - began);
   return plan;
@@ -124,15 +125,17 @@ Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWis
 
 void RepairPlanner::take_slots(const RepairPlan& plan) {
   const RepairTarget& first = plan.targets.front();
-  slots_.acquire(plan.helpers, first.destination, first.bytes, plan.helper_shares);
+  const bool urgent = plan.request.urgent();
+  slots_.acquire(plan.helpers, first.destination, first.bytes, plan.helper_shares, urgent);
   for (const RepairTarget& target : std::span(plan.targets).subspan(1))
-    slots_.add_destination(target.destination, target.bytes);
+    slots_.add_destination(target.destination, target.bytes, urgent);
 }
 
 void RepairPlanner::give_back_slots(const RepairPlan& plan) {
-  slots_.remove_helpers(plan.helpers, plan.helper_shares);
+  const bool urgent = plan.request.urgent();
+  slots_.remove_helpers(plan.helpers, plan.helper_shares, urgent);
   for (const RepairTarget& target : plan.targets)
-    slots_.remove_destination(target.destination, target.bytes);
+    slots_.remove_destination(target.destination, target.bytes, urgent);
 }
 
 }  // namespace kintsugi::repair_manager

@@ -20,7 +20,8 @@ struct PlanRequest {
   std::vector<uint32_t> indexes;    ///< chunks to rebuild; not empty
   std::vector<ServerId> excluded;   ///< servers that are taken only if nothing else is left
   std::vector<ServerId> receiving;  ///< destinations of running repairs of the same stripe
-  uint32_t rotation = 0;            ///< see SelectionInput
+  uint32_t rotation = 0;            ///< see SelectionInput, here and below
+  bool urgent = false;
 };
 
 class RepairPlanner {

@@ -79,7 +79,7 @@ Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, B
     const ServerView* server = chunk.available ? input.servers.find(chunk.server) : nullptr;
     if (server == nullptr) continue;
     const ServerLoad load = input.slots.load(chunk.server);
-    const bool at_limit = !input.slots.can_help(load);
+    const bool at_limit = !input.slots.can_help(load, input.urgent);
     // A suspect server will soon be alive again or dead.
     if (!server->alive || (at_limit && take_busy == Busy::kRefuse)) {
       busy.push_back(chunk.index);

@@ -62,6 +62,7 @@ struct SelectionInput {
   std::span<const ServerId> receiving;  ///< destinations of running repairs of the same stripe
   /// Number of failed attempts for which no server could be blamed. Each one skips other helpers.
   uint32_t rotation = 0;
+  bool urgent = false;  ///< it takes slots that only such repairs have (SlotTable)
 
   bool is_lost(uint32_t index) const;
 };

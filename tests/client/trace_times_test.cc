@@ -45,6 +45,12 @@ TEST_F(TraceTimes, OfARecordingAreInTheRequest) {
   EXPECT_EQ(request->start(), "slow:ReadChunk:50ms");
   EXPECT_EQ(request->limit_ms(), 3'600'000);
   EXPECT_EQ(request->recorded_for_ms(), 5000);
+  // Who waits for a verdict would hear of it when that has come.
+  arguments.lasts = "25h";
+  EXPECT_EQ(attach_request(arguments).error().message(),
+            "a recording lasts at most a day, with the wait for it");
+  arguments.lasts = "24h";
+  EXPECT_TRUE(attach_request(arguments));
   arguments.recorded_for = "soon";
   EXPECT_EQ(attach_request(arguments).error().code(), Code::kInvalidArgument);
 }

@@ -105,6 +105,12 @@ TEST_F(Maintenance, AWallClockThatJumpsBackMakesNoneEndless) {
   EXPECT_EQ(counted(), 0u);
 }
 
+TEST_F(Maintenance, TheLongestIsNotOverWhenTheClockIsPutRight) {
+  KINTSUGI_ASSERT_OK(maintain(server, uint64_t(kMaxMaintenance.count())));
+  rig.meta_node.set_wall_offset(-20s);
+  EXPECT_NEAR(left(server), double(kMaxMaintenance.count()), 1);
+}
+
 TEST_F(Maintenance, NewChunksGoElsewhereWhileOthersSuffice) {
   KINTSUGI_ASSERT_OK(maintain(server, 600));
   const auto placed = [&](int files) {

@@ -138,6 +138,21 @@ TEST_F(TraceStart, IsASignalForAProcessWhoseEventLoopStandsStill) {
   EXPECT_TRUE(healthy());
 }
 
+TEST_F(TraceStart, IsASignalThatOneThreadOfEachDaemonTakes) {
+  for (const std::string daemon : {"metaserver", "chunkserver-1", "repair-manager-1", "monitor"}) {
+    const std::string tasks = "/proc/" + std::to_string(pid_of(daemon)) + "/task";
+    std::vector<std::string> takers;
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      std::ifstream status(task.path() / "status");
+      uint64_t blocked = ~uint64_t{0};
+      for (std::string word; status >> word;)
+        if (word == "SigBlk:") status >> std::hex >> blocked >> std::dec;
+      if ((blocked >> (47 - 1) & 1) == 0) takers.push_back(read_file((task.path() / "comm").string()));
+    }
+    EXPECT_THAT(takers, ::testing::ElementsAre("trace-signal\n")) << daemon;
+  }
+}
+
 TEST_F(TraceStart, IsNoSignalForWhoeverHasNoHandler) {
   // A program of another name, one of ours without the handler, and one of another user.
   const std::string foreign = path("kintsugi-of-another-kind");

@@ -212,6 +212,69 @@ TEST_F(Deaths, AServerThatReallyDiesWhileAnotherIsInMaintenanceHasBothRepaired) 
   EXPECT_TRUE(cluster->wait_until_healthy(30s)) << "one spare chunk is too few after a real loss";
 }
 
+TEST_F(Deaths, AStripeWithOneSpareChunkWaitsNoLongerThanTheMaintenance) {
+  start(12, {.delay = 1h});
+  set_repair_time(1s);
+  const StripeId stripe = cluster->add_stripe(0);
+  const auto& chunks = cluster->view.stripes.at(stripe).chunks;
+  const ServerId away[] = {chunks[4].server, chunks[7].server};
+  for (const ServerId server : away)
+    cluster->view.all_servers.at(server).maintenance_left = 100s;
+  for (const ServerId server : away)
+    cluster->kill(server);
+  cluster->simulation.run_for(90s);
+  EXPECT_TRUE(cluster->calls.empty());
+  for (const ServerId server : away)
+    cluster->view.all_servers.at(server).maintenance_left = {};
+  EXPECT_TRUE(cluster->wait_until_healthy(30s)) << "the repair delay is for stripes with more spare chunks";
+}
+
+TEST_F(Deaths, ARepairThatFailsDoesNotHideWhatItsStripeLostMeanwhile) {
+  start(12, {.max_running = 1});
+  set_repair_time(5s);
+  int ended = 0;
+  for (auto& [id, server] : cluster->servers)
+    server->verdict = [&ended](const proto::RepairChunkRequest&) {
+      return ended++ == 0 ? Status{Code::kIoError, "the first one fails"} : Status{};
+    };
+  const StripeId stripe = cluster->add_stripe(0), other = cluster->add_stripe(0);
+  cluster->lose({stripe, 0});
+  cluster->lose({stripe, 1});
+  ASSERT_TRUE(cluster->simulation.run_until([&] { return cluster->calls.size() == 1; }, 10s));
+  cluster->lose({other, 0});
+  cluster->lose({other, 1});
+  cluster->simulation.run_for(1s);
+  cluster->lose({stripe, 2});
+  ASSERT_TRUE(cluster->simulation.run_until([&] { return cluster->calls.size() == 2; }, 30s));
+  EXPECT_EQ(cluster->calls[1].second.stripe_id(), stripe.value) << "it has no spare chunk left";
+  EXPECT_TRUE(cluster->calls[1].second.urgent());
+  EXPECT_TRUE(cluster->wait_until_healthy(60s));
+}
+
+TEST_F(Deaths, AStripeWithoutASpareChunkWaitsForNoSlotsOfRepairsThatAreSlowed) {
+  for (const Schedule schedule : {Schedule::kGreedy, Schedule::kJoint}) {
+    start(12, {.max_per_server = 2, .min_deadline = 10h, .schedule = schedule});
+    set_repair_time(1h);
+    for (size_t first = 0; first < 60; ++first)
+      cluster->lose({cluster->add_stripe(first), 0});
+    cluster->simulation.run_for(10s);
+    EXPECT_LT(cluster->calls.size(), 60u) << "the others find no slots";
+    set_repair_time(1s);
+    std::vector<StripeId> urgent;
+    for (size_t first = 0; first < 12; ++first) {
+      urgent.push_back(cluster->add_stripe(first));
+      for (uint32_t index = 0; index < 3; ++index)
+        cluster->lose({urgent.back(), index});
+    }
+    const auto whole = [&] {
+      return std::ranges::all_of(urgent,
+                                 [&](StripeId id) { return cluster->view.available_chunks(id) == 9; });
+    };
+    EXPECT_TRUE(cluster->simulation.run_until(whole, 5min));
+    EXPECT_LE(cluster->most_helping, 4) << "as many again at most";
+  }
+}
+
 TEST_F(Deaths, OnlyRepairsOfStripesWithoutASpareChunkAreUrgent) {
   start(14, {});
   set_repair_time(1s);

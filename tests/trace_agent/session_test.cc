@@ -2,6 +2,7 @@
 #include <barrier>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include <sys/mount.h>
@@ -33,6 +34,16 @@ TEST_F(Recordings, HaveEveryEntryAndExitFromTheStartFunctionOn) {
   EXPECT_EQ(trace.lost, 0);
   EXPECT_EQ(trace.end, End::kDetached);
   EXPECT_EQ(trace.start, "subject::outer");
+}
+
+TEST_F(Recordings, LeaveAloneWhatAnEarlierProcessOfTheSameNumberRecorded) {
+  const std::string first = open("outer")->path();
+  const size_t at = first.rfind('-') + 1;
+  const int number = std::stoi(first.substr(at));
+  for (int next = number + 1; next <= number + 3; ++next)
+    std::ofstream(first.substr(0, at) + std::to_string(next) + ".trace") << "earlier";
+  const Trace trace = record("outer", subject::outer);
+  EXPECT_THAT(lines(trace), Not(IsEmpty()));
 }
 
 TEST_F(Recordings, GoOnInTheOrderOfTime) {

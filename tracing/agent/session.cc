@@ -95,11 +95,18 @@ Result<std::unique_ptr<Session>> Session::open(const Image& image, const Session
   KINTSUGI_TRY(make_trace_directory(options.directory));
   remove_old_traces(options.directory, kOldTraces - 1);
   const std::string program = image.path().substr(image.path().rfind('/') + 1);
-  const std::string path = fmt::format("{}/{}-{}-{}.trace", options.directory, program, ::getpid(), ++number);
   const TraceIdentity identity{image.path(), image.build_id(), options.start, options.mode,
                                image.sleds().functions};
-  KINTSUGI_ASSIGN(TraceMemory memory, TraceMemory::make(path, options.bytes, identity));
-  std::unique_ptr<Session> session(new Session(image, std::move(memory), path, options.mode));
+  std::string path;
+  Result<TraceMemory> memory = Status{Code::kAlreadyExists, ""};
+  // An earlier process that had the same pid may have left some.
+  for (size_t tries = 0; tries <= kOldTraces && !memory && memory.error().code() == Code::kAlreadyExists;
+       ++tries) {
+    path = fmt::format("{}/{}-{}-{}.trace", options.directory, program, ::getpid(), ++number);
+    memory = TraceMemory::make(path, options.bytes, identity);
+  }
+  if (!memory) return memory.error();
+  std::unique_ptr<Session> session(new Session(image, std::move(*memory), path, options.mode));
   session->recording_->number = number;
   session->values_ = std::move(values);
   session->recording_->arguments = session->values_.data();

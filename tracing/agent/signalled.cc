@@ -69,8 +69,7 @@ bool listen() {
     log::warning("tracing: signals are not listened for: {}", failure.what());
     return false;
   }
-  // Threads that come later inherit this: no call of theirs is interrupted.
-  change_mask(SIG_BLOCK);
+  block_trace_signal();
   struct sigaction action{};
   action.sa_sigaction = take_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -79,6 +78,10 @@ bool listen() {
 }
 
 }  // namespace
+
+void block_trace_signal() {
+  change_mask(SIG_BLOCK);
+}
 
 void listen_for_signal() {
   [[maybe_unused]] static const bool listens = listen();
