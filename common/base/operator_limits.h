@@ -6,9 +6,11 @@
 
 namespace kintsugi {
 
-/// Longest time for which a server can be told to be in maintenance. It is also the longest that the metaserver believes
-/// in a maintenance that it finds in its store, so that a wall clock that jumps back does not make one endless.
+/// Longest time for which a server can be told to be in maintenance. One that seems to last longer than that and
+/// kClockPutRight is over, so that a wall clock that jumps back does not make it endless.
 inline constexpr std::chrono::seconds kMaxMaintenance = std::chrono::hours(24);
+/// The metaserver's wall clock may be put right by so much, and the longest maintenance is not over.
+inline constexpr std::chrono::seconds kClockPutRight = std::chrono::hours(1);
 
 /// Bounds of the limit of repairs at each server, bytes a second each way. With less, the 16 repairs that a server takes
 /// part in by default would pass faster than the limit, since no single wait of theirs is longer than 5 s.

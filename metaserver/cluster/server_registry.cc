@@ -10,9 +10,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-/// The wall clock may be put right by so much, and the longest maintenance is not over.
-constexpr Duration kClockPutRight = std::chrono::hours(1);
-
 Status check_request(const proto::RegisterServerRequest& request) {
   if (request.server_id() == 0) return {Code::kInvalidArgument, "0 is not the id of a server"};
   if (request.rack().size() > 255 || request.address().size() > kMaxAddressBytes ||

@@ -5,7 +5,12 @@
 #include "monitoring/sight/wait_kinds.h"
 
 namespace kintsugi::sight {
+
 namespace {
+
+using runtime::child_path;
+using runtime::Opening;
+using runtime::TurnPlace;
 
 /// The role of what nobody marked as a task and has no name.
 constexpr Site kUnmarked{"unmarked"};
@@ -28,7 +33,7 @@ LiveWork::LiveWork(const runtime::Clock& clock, bool ticks, LiveLimits limits)
       ended_(limits.ended_waits),
       targets_(limits.targets) {}
 
-LiveHandle LiveWork::open(LiveHandle parent, const runtime::Opening& opening, int64_t now_ns) {
+LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now_ns) {
   KINTSUGI_ASSERT(opening.site != nullptr);
   if (!is_owner()) return {};
   LiveRecord* const up = records_.find_place(parent);
@@ -45,7 +50,7 @@ LiveHandle LiveWork::open(LiveHandle parent, const runtime::Opening& opening, in
                             .below = slot,
                             .role = up->role,
                             .flags = background_flag(opening.background, up->flags),
-                            .role_path = runtime::child_path(up->role_path, *opening.site)};
+                            .role_path = child_path(up->role_path, *opening.site)};
     return records_.fill(slot, opening, standing, RegionKind::kModule, now_ns);
   }
   // A region that may outlive its parent is a task of its own.
@@ -84,15 +89,15 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   if (up == nullptr) return {};
   if (light_.is(up->task)) [[unlikely]]
     record_in_full();
-  const runtime::Opening opening{.where = where,
-                                 .kind = RegionKind::kWait,
-                                 .trace_id = context.trace.trace_id,
-                                 .span_id = context.trace.span_id,
-                                 .path = context.trace.path,
-                                 .wait = wait,
-                                 .need = need,
-                                 .target = target,
-                                 .target_span = target_span};
+  const Opening opening{.where = where,
+                        .kind = RegionKind::kWait,
+                        .trace_id = context.trace.trace_id,
+                        .span_id = context.trace.span_id,
+                        .path = context.trace.path,
+                        .wait = wait,
+                        .need = need,
+                        .target = target,
+                        .target_span = target_span};
   const int64_t now_ns = clock_.now_ns();
   const uint32_t slot = records_.take();
   if (slot == 0) return {};
@@ -121,7 +126,7 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
                                                    int64_t now_ns) {
   const Site& site = root.site != nullptr ? *root.site : kUnmarked;
   const uint8_t implicit = root.implicit ? kFlagImplicit : 0;
-  Standing standing{.role = roles_.of(site), .role_path = runtime::child_path(0, site)};
+  Standing standing{.role = roles_.of(site), .role_path = child_path(0, site)};
   standing.flags = background_flag(root.background, parent != nullptr ? parent->flags : 0) | implicit;
   standing.state = states_.of(standing.role_path, nullptr, root.wait, standing.role);
   standing.task = tasks_.begin(
@@ -154,7 +159,7 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   touched_.store(slot, std::memory_order_relaxed);
   // Until it suspends, whoever begins to wait continues in the region that it stands in.
   const uint32_t runs = wait == WaitKind::kNone ? slot : standing.below;
-  runtime::TurnPlace::here().enter(records_[runs].site, now_ns);
+  TurnPlace::here().enter(records_[runs].site, now_ns);
 }
 
 LiveWork::Closed LiveWork::close(LiveHandle handle, int64_t now_ns, Code outcome) {
@@ -221,7 +226,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
   records_.end(slot);
   touched_.store(below, std::memory_order_relaxed);
   // What comes after the last region of a task, as writing the answer, is counted as that region's.
-  runtime::TurnPlace::here().enter(below != 0 ? records_[below].site : site, now_ns);
+  TurnPlace::here().enter(below != 0 ? records_[below].site : site, now_ns);
 }
 
 /// What was opened on the record in `slot` is still open when that ends: from now on it lies on `below`.

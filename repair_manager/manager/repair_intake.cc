@@ -110,6 +110,14 @@ bool RepairIntake::look_up(QueueEntry& entry, const ServerTable& servers) const 
   return true;
 }
 
+QueueEntry RepairIntake::renewed(const QueueEntry& entry, const ServerTable& servers) const {
+  QueueEntry now = entry, renewed = entry;
+  if (!view_.fetched(entry.chunk.stripe) || !look_up(now, servers)) return renewed;
+  renewed.spare = now.spare;
+  renewed.in_maintenance = now.in_maintenance;
+  return renewed;
+}
+
 std::vector<QueueEntry> RepairIntake::lost_beside(const QueueEntry& entry, const ServerTable& servers) const {
   std::vector<QueueEntry> found;
   const std::optional<StripeView> stripe = view_.stripe(entry.chunk.stripe);

@@ -44,6 +44,8 @@ class RepairIntake {
   /// Fills in what the queue orders an entry by. False: it is not to be queued, for the chunk is where it should be,
   /// no longer where it was to be moved from, or nowhere known.
   bool look_up(QueueEntry& entry, const ServerTable& servers) const;
+  /// The entry as its stripe is now, which may have lost more since look_up(); unchanged if nothing is known of that.
+  QueueEntry renewed(const QueueEntry& entry, const ServerTable& servers) const;
   /// Entries for the other lost chunks of the stripe of a repair that is due. They may not have been told of yet, and
   /// one pass is to rebuild them all. What is on a dead server is among them only if the stripe cannot wait for its return.
   /// REQUIRES: look_up() has filled in the entry, with no suspension since.

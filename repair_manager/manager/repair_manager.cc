@@ -249,16 +249,10 @@ asio::awaitable<void> RepairManager::run_queued(std::shared_ptr<RepairRun> run) 
   const Context context = recorder_ != nullptr ? recorder_->root_context() : Context{};
   const Status status = co_await runner_.carry_out(context, run);
   if (status.ok() || tasks_.stopping()) co_return;
-  for (QueueEntry& entry : run->entries) {
+  for (const QueueEntry& entry : run->entries) {
     // A move does not come back: who wants it asks again.
-    if (entry.kind != WorkKind::kRepair) continue;
-    // Its stripe may have lost more meanwhile, of which the queue knows.
-    QueueEntry now = entry;
-    if (view_.fetched(entry.chunk.stripe) && intake_.look_up(now, planner_.servers())) {
-      entry.spare = now.spare;
-      entry.in_maintenance = now.in_maintenance;
-    }
-    queue_.add(std::move(entry), runtime_.clock.now());
+    if (entry.kind == WorkKind::kRepair)
+      queue_.add(intake_.renewed(entry, planner_.servers()), runtime_.clock.now());
   }
   wake();
 }
