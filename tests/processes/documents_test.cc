@@ -189,8 +189,7 @@ TEST_P(Page, ItsCommandsRun) {
 #ifdef KINTSUGI_FAULT_POINTS
   // Which server is named depends on what else is read from its disk: only the form of the answer is held here.
   if (GetParam() == "docs/tracing.md")
-    EXPECT_THAT(outcome.out,
-                ContainsRegex("ReadChunk, 96 compared. The ReadChunk that came .* is unlike the others"));
+    EXPECT_THAT(outcome.out, ContainsRegex("The ReadChunk that came .* is unlike the others"));
 #endif
 }
 
