@@ -51,7 +51,7 @@ Status give_back(const AttachArguments& arguments) {
   return detached ? Status{} : detached.error();
 }
 
-/// What the command does once its daemon's recording has ended.
+/// Ends the recordings of followed processes, copies the trace if that was asked for, and prints what came of it.
 Status take_recording(Session& session, BlockingClient& client, const AttachArguments& arguments,
                       const TracedDaemon& daemon, const TraceResponse& answer) {
   std::vector<FollowedProcess> followed;

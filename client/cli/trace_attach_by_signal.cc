@@ -36,7 +36,7 @@ constexpr auto kBeginLimit = std::chrono::seconds(10);
 constexpr auto kEndLimit = std::chrono::seconds(10);
 constexpr std::string_view kPidPrefix = "pid:", kProgramPrefix = "kintsugi";
 
-/// What the kernel says of a process.
+/// Holds what the kernel says of a process.
 struct ProcessFacts {
   uid_t user = 0;
   uint64_t caught = 0;  ///< signals that have a handler: bit 0 stands for the first one

@@ -113,7 +113,7 @@ Status export_traces(const TraceArguments& arguments) {
 
 using Arguments = std::shared_ptr<TraceArguments>;
 
-/// What reads recordings.
+/// Returns the commands that read recordings.
 std::vector<Command> reading_commands(const Arguments& a) {
   const Option binary{
       "--binary", &a->binary,
@@ -146,7 +146,7 @@ std::vector<Command> reading_commands(const Arguments& a) {
            .run = [a](Session&) { return export_traces(*a); }}};
 }
 
-/// What has daemons record.
+/// Returns the commands that have daemons record.
 std::vector<Command> recording_commands(const Arguments& a) {
   const Option where{"WHERE", &a->where,
                      "A server's name, number or host:port, 'metaserver', or a mount of this host: its "

@@ -11,7 +11,8 @@ namespace kintsugi::cli {
 /// Errors name the file and the line.
 Result<flow::Directives> read_directives(const std::string& path);
 
-/// What is told apart by: the directives of `path`; if it is empty, those that are known of our daemons; with `rules_only` none.
+/// Returns the directives by which flows are told apart: those of the file `path`; if it is empty, those that are
+/// known of our daemons; with `rules_only` none.
 Result<tracing::SeparationSettings> separation_settings(const std::string& path, bool rules_only);
 
 /// Has the values recorded that these directives need.

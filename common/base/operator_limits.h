@@ -1,4 +1,4 @@
-/// What operators may ask of a cluster while it runs: bounds that commands, the console and the metaserver share.
+/// Bounds of what operators may ask of a cluster while it runs. Commands, the console and the metaserver share them.
 #pragma once
 
 #include <chrono>

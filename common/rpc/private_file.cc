@@ -94,7 +94,7 @@ Status replace_private_file(const std::string& path, std::string_view what, std:
   const std::filesystem::path whole(target);
   const std::string unfinished =
       whole.parent_path() / fmt::format(".{}.kintsugi-new", whole.filename().native());
-  // What an interrupted replacement left: nobody else gives files such a name.
+  // A file of this name was left by an interrupted replacement, for nobody else gives files such a name.
   if (::unlink(unfinished.c_str()) != 0 && errno != ENOENT)
     return status_from_errno(errno, "remove " + unfinished);
   KINTSUGI_TRY(write_private_file(unfinished, what, text));

@@ -20,7 +20,7 @@ class RepairLimit {
   void set(uint64_t bytes_per_second) { limit_ = bytes_per_second; }
 
   uint64_t bytes_per_second() const { return limit_; }  ///< 0: none
-  /// What holds at a server with this limit of its own (0: none); 0: neither is set.
+  /// Returns the limit that holds at a server with this limit of its own (0: none). 0: neither is set.
   uint64_t at_server(uint64_t own) const {
     return own == 0 || limit_ == 0 ? std::max(own, limit_) : std::min(own, limit_);
   }
