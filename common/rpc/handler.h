@@ -16,12 +16,16 @@
 
 namespace kintsugi::proto {
 class Caller;
-}
+class Change;
+}  // namespace kintsugi::proto
 
 namespace kintsugi::rpc {
 
 /// The user for whom a request asks, in the request. Null: requests of the method name none.
 using CallerOf = proto::Caller* (*)(google::protobuf::MessageLite& request);
+
+/// The number by which a change is known when it comes again, in the request. Null: the method has none.
+using ChangeOf = const proto::Change* (*)(const google::protobuf::MessageLite& request);
 
 struct UnaryHandler {
   using Message = google::protobuf::MessageLite;
@@ -29,6 +33,7 @@ struct UnaryHandler {
   const Message* request = nullptr;  ///< the default instances, from which new messages are made
   const Message* response = nullptr;
   CallerOf caller = nullptr;
+  ChangeOf change = nullptr;
   void* service = nullptr;  ///< null: nothing is registered
   asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request,
                                     Message& response) = nullptr;
@@ -74,6 +79,17 @@ constexpr CallerOf caller_of() {
   }
 }
 
+template <class Request>
+constexpr ChangeOf change_of() {
+  if constexpr (requires(const Request& request) { request.change().session(); }) {
+    return [](const google::protobuf::MessageLite& request) {
+      return &static_cast<const Request&>(request).change();
+    };
+  } else {
+    return nullptr;
+  }
+}
+
 template <auto Function, class Service>
 UnaryHandler unary_of(Service& service) {
   using Types = HandlerTypes<decltype(Function)>;
@@ -82,6 +98,7 @@ UnaryHandler unary_of(Service& service) {
   handler.request = &Types::Request::default_instance();
   handler.response = &Types::Response::default_instance();
   handler.caller = caller_of<typename Types::Request>();
+  handler.change = change_of<typename Types::Request>();
   handler.service = &service;
   handler.invoke = [](void* self, Context context, const Message& request, Message& response) {
     return (static_cast<Service*>(self)->*Function)(context,

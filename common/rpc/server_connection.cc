@@ -55,8 +55,9 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   // Spawned coroutines get `self` as a parameter: it must be held before they first run.
   static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self, const UnaryHandler& handler,
                                         FrameHeader header, std::string request, Peer::Held held);
+  /// `bytes`: the request as it came.
   asio::awaitable<Status> invoke(const UnaryHandler& handler, Context context, Method method,
-                                 MessageLite& request, MessageLite& response) const;
+                                 std::string_view bytes, MessageLite& request, MessageLite& response) const;
   void respond(const FrameHeader& request, Status status, const MessageLite& response);
   static asio::awaitable<void> write_loop(std::shared_ptr<ControlSession> self);
 
@@ -167,10 +168,19 @@ Status ControlSession::start_call(const FrameView& frame, Peer::Held held) {
 }
 
 asio::awaitable<Status> ControlSession::invoke(const UnaryHandler& handler, Context context, Method method,
-                                               MessageLite& request, MessageLite& response) const {
+                                               std::string_view bytes, MessageLite& request,
+                                               MessageLite& response) const {
   KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeCall, method_name(method));
-  Status status = admission_.admit(handler.caller, method, request);
+  const proto::Change* const change = handler.change ? handler.change(request) : nullptr;
+  const Result<Repeats::Turn> turn = co_await core_.repeats.begin(
+      context, {.change = change, .method = method, .token = admission_.token(), .bytes = bytes});
+  Status status = turn ? Status{} : turn.error();
+  // One that comes after it has a connection that somebody listens to.
+  if (status.ok() && turn->has_waited() && ended_)
+    status = {Code::kUnavailable, "its connection broke while it waited"};
+  if (status.ok()) status = admission_.admit(handler.caller, method, request);
   if (status.ok()) status = co_await handler.invoke(handler.service, context, request, response);
+  if (turn) turn->ended(status);
   admission_.ended(method, request, status);
   co_return status;
 }
@@ -185,7 +195,8 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   if (request->ParseFromString(bytes)) {
     runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
                        {.task = true, .often = true}, std::source_location::current());
-    status = task.finish(co_await self->invoke(handler, task.context(), header.method, *request, *response));
+    status = task.finish(
+        co_await self->invoke(handler, task.context(), header.method, bytes, *request, *response));
     runtime::served(task.context(), header.span_id, serve_site(header.method), status.code());
   }
   if (runtime::is_armed(self->core_.runtime.faults)) {

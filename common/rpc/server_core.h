@@ -12,6 +12,7 @@
 #include "common/rpc/peers.h"
 #include "common/rpc/rate_limit.h"
 #include "common/rpc/refused_tokens.h"
+#include "common/rpc/repeats.h"
 #include "common/rpc/secret_uses.h"
 #include "common/rpc/server.h"
 #include "common/rpc/strangers.h"
@@ -21,7 +22,12 @@ namespace kintsugi::rpc {
 
 struct ServerCore : Doorkeeper {
   ServerCore(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
-      : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}
+      : runtime(runtime),
+        secret(secret),
+        recorder(recorder),
+        limits(limits),
+        group(runtime),
+        repeats(runtime) {}
 
   runtime::Runtime runtime;
   Secret secret;
@@ -41,6 +47,7 @@ struct ServerCore : Doorkeeper {
   /// away.
   RateLimit refusals{60, std::chrono::minutes(1)};
   runtime::TaskGroup group;
+  Repeats repeats;
   /// Called when a connection has ended; may be empty.
   std::function<void(uint64_t connection)> connection_ended;
   RefusedTokens refused;

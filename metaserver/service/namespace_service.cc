@@ -98,10 +98,9 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
-  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
-  // It may have been carried out while this one waited.
   if (request_carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
+  KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   Transaction transaction(store_.kv);
   const Caller caller = Caller::from(request.caller());
   Status made = store_.room.check();
@@ -151,10 +150,9 @@ asio::awaitable<Status> NamespaceService::settle_and_check(Context context,
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(module.context(), request)));
-  // It may have been carried out while this one waited.
   if (request_carried_out(store_.kv, request.change()))
     co_return module.finish(co_await store_.finish_repeated(module.context()));
+  KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(module.context(), request)));
   const Caller caller = Caller::from(request.caller());
   Transaction transaction(store_.kv);
   FreedStripes freed;
@@ -170,15 +168,14 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   const auto unsettled = [&](Unsettled& all) {
     all.directories_of(request.from());
     all.directories_of(request.to());
     all.into_quota(request.from(), request.to());
   };
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
-  // It may have been carried out while this one waited.
-  if (request_carried_out(store_.kv, request.change()))
-    co_return module.finish(co_await store_.finish_repeated(module.context()));
   Transaction transaction(store_.kv);
   FreedStripes freed;
   const Caller caller = Caller::from(request.caller());
@@ -196,6 +193,8 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::set_policy(Context context, const proto::SetPolicyRequest& request,
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(names_.places.check_owner(Caller::from(request.caller()), request.path())));
   // Who makes files under the lease of a directory was told of its policy.
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(module.context(), request.path())));
@@ -204,6 +203,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
   Status set = extract(normalise_policy(request.policy()), policy);
   if (set.ok()) set = names_.places.check_owner(Caller::from(request.caller()), request.path());
   if (set.ok()) set = names_.policies.set(transaction, request.path(), policy);
+  if (set.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await store_.finish(module.context(), set, transaction));
 }
 

@@ -1,5 +1,6 @@
 #include "metaserver/service/quota_service.h"
 
+#include "metaserver/namespace/requests.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -24,6 +25,8 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
                                           proto::Empty&) {
   sight::Module module{context, kSetQuota};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   // Leases are of what no quota holds.
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(module.context(), request.path())));
   Transaction transaction(store_.kv);
@@ -31,6 +34,7 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
   if (request.has_max_bytes()) max_bytes = request.max_bytes();
   if (request.has_max_files()) max_files = request.max_files();
   Status set = names_.quotas.set(transaction, request.path(), max_bytes, max_files);
+  if (set.ok()) note_request(transaction, request.change());
   set = co_await store_.finish(module.context(), set, transaction);
   // What is small is counted when the answer comes; the rest is the background task's.
   for (int step = 0; set.ok() && step < kStepsAtOnce; ++step) {

@@ -22,13 +22,12 @@ void SnapshotService::register_on(rpc::Server& server) {
 asio::awaitable<Status> SnapshotService::create(Context context, const proto::CreateSnapshotRequest& request,
                                                 proto::Empty&) {
   sight::Module module{context, kCreate};
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   // Others lose leases for it, so that a stranger is refused first.
   KINTSUGI_CO_TRY(module.finish(names_.places.check_owner(Caller::from(request.caller()), request.path())));
   // What clients closed and did not write out yet belongs to it.
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.below(module.context(), request.path())));
-  // It may have been carried out while this one waited.
-  if (request_carried_out(store_.kv, request.change()))
-    co_return module.finish(co_await store_.finish_repeated(module.context()));
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(store_.kv);
   Status made = store_.room.check();

@@ -25,9 +25,12 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
                                           proto::Empty&) {
   sight::Module module{context, kSetTrash};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
+  if (request_carried_out(store_.kv, request.change()))
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.directories_of(module.context(), request.path())));
   Transaction transaction(store_.kv);
   const Status set = names_.trash.set(transaction, names_.inodes, request.path(), request.retention_ns());
+  if (set.ok()) note_request(transaction, request.change());
   // One more directory is not worth to be refused over a quota.
   if (set.ok()) (void)names_.quotas.account(transaction, false);
   co_return module.finish(co_await store_.finish(module.context(), set, transaction));
@@ -47,6 +50,10 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
                                               proto::RestoreTrashResponse& response) {
   sight::Module module{context, kRestore};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
+  if (request_carried_out(store_.kv, request.change())) {
+    response.set_path(request.to());  // where the entry was before is not known any more
+    co_return module.finish(co_await store_.finish_repeated(module.context()));
+  }
   // Whoever has the lease of the directory decides which names there are in it.
   const auto unsettled = [&](Unsettled& all) {
     all.directories_of(request.path());
@@ -55,11 +62,6 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
     if (const auto into = names_.trash.destination(store_.kv, request)) all.inode(*into, 0);
   };
   KINTSUGI_CO_TRY(module.finish(co_await names_.settling.until_none(module.context(), unsettled)));
-  // It may have been carried out while this one waited. Where the entry was before is not known any more.
-  if (request_carried_out(store_.kv, request.change())) {
-    response.set_path(request.to());
-    co_return module.finish(co_await store_.finish_repeated(module.context()));
-  }
   Transaction transaction(store_.kv);
   FreedStripes freed;
   const Status restored =

@@ -2,6 +2,7 @@
 /// "files" without moving any bytes.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -191,6 +192,16 @@ class MetaServerRig {
     }
     KINTSUGI_ASSERT(false);
     return servers.front();
+  }
+  /// The last server that holds no chunk of the stripe; null: all do.
+  FakeServer* unused_by(const proto::Stripe& stripe) {
+    FakeServer* unused = nullptr;
+    for (FakeServer& server : servers) {
+      const bool used = std::ranges::any_of(
+          stripe.chunks(), [&](const auto& placed) { return placed.server_id() == server.id.value; });
+      if (!used) unused = &server;
+    }
+    return unused;
   }
 
   // ---- files

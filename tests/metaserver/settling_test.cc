@@ -1,6 +1,8 @@
 // Everything that a call has to have settled is settled in one turn, also what gets there, or is given away, while it waits.
 #include "metaserver/service/settling.h"
 
+#include <tuple>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -240,6 +242,63 @@ TEST(Settling, WhoMayNotRemoveATreeTakesNoLeaseInItAway) {
   EXPECT_EQ(ended->code(), Code::kAccessDenied);
   EXPECT_TRUE(rig.meta->state().clients.leases.take_recalls(kWriter).empty());
   EXPECT_TRUE(rig.owned(deep));
+}
+
+TEST(Settling, AChangeThatWasRefusedIsNotCarriedOutWhenItComesAgainLate) {
+  SettlingRig rig;
+  rpc::Client another(rig.client_node.runtime(), test_secret());
+  proto::RenameRequest rename;
+  rename.set_from("/g");
+  rename.set_to("/h");
+  rename.mutable_change()->set_session(99);
+  rename.mutable_change()->set_number(1);
+  const auto refused = rig.call<proto::Empty>(rpc::Method::kRename, rename);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kNotFound);
+  KINTSUGI_EXPECT_OK(rig.put("/g"));
+  proto::Empty response;
+  const Status late =
+      rig.simulation.run(another.call(Context{}, {"10.0.0.1", 7000}, rpc::Method::kRename, rename, response));
+  EXPECT_EQ(late, refused.error());
+  EXPECT_NE(rig.inode_of("/g"), 0u);
+  EXPECT_EQ(rig.inode_of("/h"), 0u);
+  rig.simulation.run(another.stop());
+}
+
+TEST(Settling, AFileThatWasRefusedIsNotMadeWhenItsCommitComesAgainLate) {
+  SettlingRig rig;
+  proto::CommitFileRequest commit;
+  commit.set_upload_id(uint64_t{1} << 63 | 99);
+  commit.set_path("/f");
+  commit.mutable_change()->set_session(commit.upload_id());
+  const auto refused = rig.call<proto::CommitFileResponse>(rpc::Method::kCommitFile, commit);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
+  KINTSUGI_EXPECT_OK(rig.remove("/f"));
+  const auto late = rig.call<proto::CommitFileResponse>(rpc::Method::kCommitFile, commit);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error(), refused.error());
+  EXPECT_EQ(rig.inode_of("/f"), 0u);
+}
+
+TEST(Settling, APolicyThatComesAgainLateUndoesNoOtherOne) {
+  SettlingRig rig;
+  KINTSUGI_EXPECT_OK(rig.make_directory("/d"));
+  proto::SetPolicyRequest first, second;
+  for (auto [request, policy, number] :
+       {std::tuple{&first, "rs-3-2-64k", 1}, std::tuple{&second, "rs-6-3-64k", 2}}) {
+    request->set_path("/d");
+    request->set_policy(policy);
+    request->mutable_change()->set_session(99);
+    request->mutable_change()->set_number(number);
+    ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetPolicy, *request));
+  }
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetPolicy, first)) << "it was carried out before";
+  proto::GetPolicyRequest ask;
+  ask.set_path("/d");
+  const auto policy = rig.call<proto::GetPolicyResponse>(rpc::Method::kGetPolicy, ask);
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(policy->policy(), "rs-6-3-64k");
 }
 
 TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {

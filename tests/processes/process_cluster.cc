@@ -141,6 +141,12 @@ std::vector<std::string> ProcessCluster::command(const std::vector<std::string>&
   return all;
 }
 
+void ProcessCluster::skip_without_sleds() const {
+  const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
+  if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
+  ASSERT_EQ(tried.exit_code, 0) << tried.err;
+}
+
 Outcome ProcessCluster::kintsugi(const std::vector<std::string>& arguments) const {
   return run_command(command(arguments), environment_);
 }

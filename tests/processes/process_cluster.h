@@ -45,6 +45,8 @@ class ProcessCluster : public ::testing::Test {
 
   /// `kintsugi cluster start` with `--dir` and these; fails the test if it does not come up.
   void start(const std::vector<std::string>& options);
+  /// Skips the test if chunkserver-1 was built without sleds, so that it cannot be traced.
+  void skip_without_sleds() const;
   /// `kintsugi ...` against the cluster.
   Outcome kintsugi(const std::vector<std::string>& arguments) const;
   std::vector<std::string> command(const std::vector<std::string>& arguments) const;

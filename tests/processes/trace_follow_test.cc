@@ -26,9 +26,8 @@ class TraceFollowing : public RepairRig {
                                        .repair_delay = "600",
                                        .repair_bandwidth = repair_bandwidth,
                                        .file_bytes = size_t{24} << 20}));
-    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
-    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
-    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    ASSERT_NO_FATAL_FAILURE(skip_without_sleds());
+    if (IsSkipped()) return;
     const Json cluster = Json::parse(read_file(cluster_directory() + "/cluster.json"));
     metaserver_ = cluster.at("metaserver");
     size_t number = 0;

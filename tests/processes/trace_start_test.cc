@@ -19,9 +19,8 @@ class TraceStart : public ProcessCluster {
   void SetUp() override {
     ProcessCluster::SetUp();
     ASSERT_NO_FATAL_FAILURE(start({"--chunkservers", "3", "--policy", "rs-2-1-64k"}));
-    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
-    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
-    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    ASSERT_NO_FATAL_FAILURE(skip_without_sleds());
+    if (IsSkipped()) return;
     // Of one stripe a server may have the parity, which nobody reads.
     ASSERT_EQ(kintsugi({"mkdir", "/all"}).exit_code, 0);
     for (unsigned i = 0; i < 6; ++i)

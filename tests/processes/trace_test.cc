@@ -21,9 +21,8 @@ class Tracing : public ProcessCluster {
   void SetUp() override {
     ProcessCluster::SetUp();
     ASSERT_NO_FATAL_FAILURE(start({"--chunkservers", "3", "--policy", "rs-2-1-64k"}));
-    const Outcome tried = kintsugi({"trace", "attach", "chunkserver-1", "--for", "1ms"});
-    if (tried.err.find("KINTSUGI_SLEDS") != std::string::npos) GTEST_SKIP() << tried.err;
-    ASSERT_EQ(tried.exit_code, 0) << tried.err;
+    ASSERT_NO_FATAL_FAILURE(skip_without_sleds());
+    if (IsSkipped()) return;
     large_ = make_file("large", (3 << 20) + 77, 1);
     small_ = make_file("small", 5000, 2);
     ASSERT_EQ(kintsugi({"put", large_, "/large"}).exit_code, 0);

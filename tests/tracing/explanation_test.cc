@@ -107,6 +107,24 @@ TEST(Explanation, AServerThatBlocksInAWriteIsNamedWithThePath) {
       " 1. chunkserver: main -> serve alone calls write_log.\n");
 }
 
+TEST(Explanation, OfAFlowThatSentNothingItIsSaidWhatItDidInstead) {
+  CallPaths paths;
+  const auto path_of = [&](const char* function) {
+    return paths.call(paths.binary(paths.name("chunkserver")), paths.name(function), 0);
+  };
+  Explanation found;
+  found.finding = Finding::kOutlier;
+  found.profile = ProfileKind::kComposite;
+  found.ranking.scores = {{.trial = 0, .score = 2.8}};
+  found.differences = {{anomaly::Measure::kCommunication, path_of("send"), 0, 1},
+                       {anomaly::Measure::kCommunication, path_of("receive"), 0.9, 0},
+                       {anomaly::Measure::kTime, path_of("wait"), 0.8, 0.1}};
+  EXPECT_EQ(describe(found, paths, "flow 7"),
+            "flow 7 is unlike the others by its composite profile: its score is 2.80, the usual one 0.00.\n"
+            "Most of the difference: chunkserver: send (0 % of the bytes sent, usually 100 %).\n"
+            "Also: chunkserver: wait (80 % of the time, usually 10 %).\n");
+}
+
 TEST(Explanation, AServerWithoutWorkIsNamedByWhatItDoesTooLittle) {
   const flow::Trace trace = chunkservers(3, [](uint32_t server, int64_t, Second& shares) {
                               if (server == 11) shares = {{"read", 0.001}};

@@ -75,6 +75,17 @@ std::string share_of(const Difference& difference, const CallPaths& paths) {
                      100 * difference.anomalous, what, 100 * difference.normal);
 }
 
+/// The largest one, and the largest of the other measure: who waits sends nothing, and that it waits says more.
+std::string describe_differences(std::span<const Difference> differences, const CallPaths& paths) {
+  if (differences.empty()) return "";
+  const Difference& first = differences.front();
+  std::string text = fmt::format("Most of the difference: {}.\n", share_of(first, paths));
+  const auto other =
+      std::ranges::find_if(differences, [&](const Difference& one) { return one.measure != first.measure; });
+  if (other != differences.end()) text += fmt::format("Also: {}.\n", share_of(*other, paths));
+  return text;
+}
+
 }  // namespace
 
 Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths, const Question& question,
@@ -158,8 +169,8 @@ std::string describe(const Explanation& explanation, const CallPaths& paths, con
       fmt::format("{} is unlike the others by its {} profile: its score is {:.2f}, the usual one {:.2f}.\n",
                   name, anomaly::name_of(explanation.profile), explanation.ranking.scores.front().score,
                   explanation.ranking.usual);
-  if (!explanation.differences.empty() && explanation.profile != ProfileKind::kCoverage)
-    text += fmt::format("Most of the difference: {}.\n", share_of(explanation.differences.front(), paths));
+  if (explanation.profile != ProfileKind::kCoverage)
+    text += describe_differences(explanation.differences, paths);
   size_t number = 0;
   for (const CoverageDifference& difference : explanation.coverage.differences) {
     if (++number > 15) break;

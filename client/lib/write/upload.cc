@@ -124,6 +124,7 @@ asio::awaitable<Status> Upload::commit(Context context, proto::CommitFileRequest
                                                   : upload_id_);
   request.set_path(file_.path);
   request.set_policy(file_policy_);
+  request.mutable_change()->set_session(request.upload_id());
   resources_.sign(request);
   proto::CommitFileResponse answer;
   const Status status =
