@@ -22,9 +22,8 @@ constexpr double kClockShown = 60;
 /// The measured speed of the server's link, up and down in MB/s ("118/118"), or "-" while it is not known.
 std::string link_text(const proto::ServerState& server) {
   if (server.up_bytes_per_second() == 0 && server.down_bytes_per_second() == 0) return "-";
-  return fmt::format("{}/{}",
-                     static_cast<uint64_t>(static_cast<double>(server.up_bytes_per_second()) / 1e6 + 0.5),
-                     static_cast<uint64_t>(static_cast<double>(server.down_bytes_per_second()) / 1e6 + 0.5));
+  return fmt::format("{:.0f}/{:.0f}", static_cast<double>(server.up_bytes_per_second()) / 1e6,
+                     static_cast<double>(server.down_bytes_per_second()) / 1e6);
 }
 
 std::string state_text(const proto::ServerState& server) {

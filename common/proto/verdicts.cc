@@ -47,7 +47,7 @@ std::string sufferers(const Verdict& verdict) {
 
 /// What is wrong with it, without since when.
 std::string what(const Verdict& verdict) {
-  const std::string region = printable(verdict.region());
+  std::string region = printable(verdict.region());
   switch (verdict.kind()) {
     case Verdict::RUNNING: return "runs on without end" + (region.empty() ? "" : " in " + region);
     case Verdict::SILENT:

@@ -22,9 +22,8 @@ class Admission {
   /// The secret with which the connection was proven, or that signed its token, is accepted still: one that was dropped ends
   /// the connections that it began. To be asked before each request, which it notes.
   bool stands() const;
-  uint64_t token() const {
-    return by_.is_token() ? by_.id : 0;
-  }  ///< whose requests these are; 0: of the secret
+  /// The token that the requests are made with; 0: the secret.
+  uint64_t token() const { return by_.is_token() ? by_.id : 0; }
   /// The one place where requests are refused for lack of rights: kPermissionDenied, kUnavailable (RefusedTokens), or
   /// what the daemon says (Server::admit_tokens_by). Replaces the user 0 when the token says so. `caller` is that of the
   /// method's handler.

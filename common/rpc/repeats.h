@@ -44,7 +44,8 @@ class Repeats {
   struct Call {
     const proto::Change* change = nullptr;  ///< null: it is no change, and waits for nothing
     Method method{};
-    uint64_t token = 0;      ///< whose it is; 0: of the secret
+    /// The token that it is made with; 0: the secret.
+    uint64_t token = 0;
     std::string_view bytes;  ///< the request; outlives the turn
   };
   /// One call of a change, while it lives. Move-only.

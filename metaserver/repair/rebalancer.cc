@@ -180,6 +180,7 @@ std::vector<Rebalancer::Fill> Rebalancer::fills() const {
     if (const auto from = fills.find(leaving.from); from != fills.end())
       from->second.used -= static_cast<double>(leaving.bytes);
   std::vector<Fill> all;
+  all.reserve(fills.size());
   for (auto& [id, fill] : fills)
     all.push_back(std::move(fill));
   return all;
