@@ -77,6 +77,17 @@ std::string build_of(std::string_view page) {
   return fmt::format("{} of {}", label("version"), label("commit"));
 }
 
+/// Chunkservers that may be away, as the metaserver's page says.
+std::set<std::string> in_maintenance(const std::vector<DaemonPages>& daemons) {
+  std::set<std::string> names;
+  for (const DaemonPages& daemon : daemons)
+    if (const auto page = daemon.pages.find("/metrics"); page != daemon.pages.end())
+      for (const Sample& sample : samples(page->second, {"kintsugi_maintenance_seconds"}))
+        if (const auto name = sample.labels.find("chunkserver"); name != sample.labels.end())
+          names.insert(name->second);
+  return names;
+}
+
 void judge_builds(const std::map<std::string, std::set<std::string>>& builds,
                   std::vector<Finding>& findings) {
   if (builds.empty()) return;
@@ -92,9 +103,11 @@ void judge_builds(const std::map<std::string, std::set<std::string>>& builds,
 
 void judge_daemons(const std::vector<DaemonPages>& daemons, std::vector<Finding>& findings) {
   std::map<std::string, std::set<std::string>> builds;
+  const std::set<std::string> may_be_away = in_maintenance(daemons);
   for (const DaemonPages& daemon : daemons) {
     const auto page = daemon.pages.find("/metrics");
     if (page == daemon.pages.end()) {
+      if (may_be_away.contains(daemon.instance)) continue;
       findings.push_back(
           {Verdict::kProblem, daemon.instance,
            fmt::format("it does not answer at {}: {}", daemon.address, daemon.reached.message())});

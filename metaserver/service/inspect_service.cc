@@ -59,7 +59,7 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
       maintained.set_server_id(id.value);
       maintained.set_server(state.name());
       maintained.set_seconds_left(state.maintenance_seconds());
-      if (server.liveness == proto::ServerState::DEAD) continue;  // as its operator said
+      if (server.liveness != proto::ServerState::ALIVE) continue;  // as its operator said
     }
     const bool is_silent = server.liveness != proto::ServerState::ALIVE;
     if (!is_silent && sight.stalled() == 0) continue;

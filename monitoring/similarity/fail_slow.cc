@@ -105,6 +105,7 @@ void FailSlow::learn(Device& device, const Pace& pace) {
   if (device.normal.size() > settings_.remember_windows) device.normal.pop_front();
   const auto median = [&](double Pace::* part) {
     std::vector<double> values;
+    values.reserve(device.normal.size());
     for (const Pace& normal : device.normal)
       values.push_back(normal.*part);
     return median_of(values);

@@ -128,6 +128,19 @@ TEST(Doctor, SeesDataThatIsNotWholeAndAMetaserverWithoutRoomOrRepairs) {
                           "problem metaserver: its disk is nearly full: 1.0 MiB free"));
 }
 
+TEST(Doctor, DoesNotMissWhoIsInMaintenance) {
+  DaemonPages metaserver{.daemon = "metaserver", .instance = "metaserver", .address = "10.0.0.1:7001"};
+  metaserver.pages["/metrics"] = "kintsugi_maintenance_seconds{chunkserver=\"store-2\"} 600\n";
+  std::vector<DaemonPages> daemons{metaserver};
+  for (const char* name : {"store-1", "store-2"})
+    daemons.push_back({.daemon = "chunkserver",
+                       .instance = name,
+                       .address = "10.0.0.2:7101",
+                       .reached = {Code::kUnavailable, "connection refused"}});
+  EXPECT_THAT(judged(daemons),
+              ElementsAre("problem store-1: it does not answer at 10.0.0.2:7101: connection refused"));
+}
+
 TEST(Doctor, SeesServersAndDisksThatAreNotWell) {
   proto::ListServersResponse servers;
   const auto add = [&](uint32_t number, const std::string& name) {

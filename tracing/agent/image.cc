@@ -59,6 +59,7 @@ Placed place_of_binary() {
 /// Memory below the image that a call in it reaches; null: there is none.
 std::byte* memory_near(uint64_t text, uint64_t bytes) {
   for (uint64_t below = kSearchStep; below + bytes < kReach && below + bytes < text; below += kSearchStep) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is chosen here
     void* const wanted = reinterpret_cast<void*>((text - below - bytes) / kPage * kPage);
     void* const got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -93,6 +94,7 @@ size_t stub_of(uint32_t function, SledKind kind) {
 
 std::vector<FunctionStart> starts_of(const ElfImage& image, const SledMap& map, const Placed& placed) {
   std::vector<FunctionStart> starts;
+  starts.reserve(map.functions.size());
   for (size_t i = 0; i < map.functions.size(); ++i)
     starts.push_back({placed.base + map.functions[i].address, 0, static_cast<uint32_t>(i + 1)});
   std::vector<std::pair<uint64_t, uint64_t>> ends;

@@ -188,6 +188,7 @@ struct Arguments {
   uint64_t at(uint32_t place) const {
     constexpr uint32_t kSaved = 2, kSavedBelow = 16;
     if (place < kSaved)
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the stack of the code that was entered
       return *reinterpret_cast<const uint64_t*>(stack_pointer - kSavedBelow - sizeof(uint64_t) * (place + 1));
     return place == 2 ? third : place == 3 ? fourth : place == 4 ? fifth : sixth;
   }
@@ -312,6 +313,7 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t
   if ((recording.arguments[function - 1] & kReturned) != 0 && (flags & kTail) == 0) [[unlikely]]
     write(recording, me,
           {.ticks = returned, .function = function, .kind = Kind::kArgument, .extra = kReturnedPlace});
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the stack of the code that was entered
   const uint64_t returns_to = *reinterpret_cast<const uint64_t*>(stack_pointer);
   if (entry.depth == 0 && returns_to != me.last_return) [[unlikely]]
     walk_out(recording, me, returns_to);

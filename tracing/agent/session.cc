@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -183,9 +184,9 @@ Status Session::close(End end) {
     memory_.finish(end);
     return status;
   }
-  (void)recording_.release();
-  (void)patched_.release();
-  (void)met_.release();
+  std::ignore = recording_.release();
+  std::ignore = patched_.release();
+  std::ignore = met_.release();
   new std::vector<uint8_t>(std::move(values_));
   new TraceMemory(std::move(memory_));
   return {Code::kInternal, "a thread that is traced makes no progress"};

@@ -143,6 +143,7 @@ std::vector<FlowsOfOneKind> kinds_of_flows(const flow::Trace& trace, const flow:
     kinds[trace.name_of(named == flow::kNone ? function[id] : named)].push_back(id);
   }
   std::vector<FlowsOfOneKind> all;
+  all.reserve(kinds.size());
   for (auto& [start, ids] : kinds)
     all.push_back({.start = std::string(start), .flows = std::move(ids)});
   std::stable_sort(all.begin(), all.end(), [](const FlowsOfOneKind& a, const FlowsOfOneKind& b) {
