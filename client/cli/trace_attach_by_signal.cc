@@ -18,6 +18,7 @@
 #include "client/cli/descriptor.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
+#include "client/cli/trace_file.h"
 #include "client/cli/trace_times.h"
 #include "common/config/units.h"
 #include "tracing/records/trace_reader.h"
@@ -122,9 +123,7 @@ std::string new_trace(pid_t pid, const ProcessFacts& facts, const std::set<std::
 }
 
 /// Who writes a trace has it locked.
-Status wait_for_end(const std::string& path, milliseconds limit) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (file.get() < 0) return status_from_errno(errno, path);
+Status wait_for_end(const Descriptor& file, const std::string& path, milliseconds limit) {
   for (const auto deadline = steady_clock::now() + limit; ::flock(file.get(), LOCK_SH | LOCK_NB) != 0;) {
     if (steady_clock::now() >= deadline)
       return {Code::kDeadlineExceeded, fmt::format("its recording does not end: {}", shown_name(path))};
@@ -160,11 +159,12 @@ Status attach_by_signal(Session& session, const AttachArguments& arguments) {
     return {
         Code::kDeadlineExceeded,
         fmt::format("process {} does not record: it is being traced already, or its log says why not", pid)};
-  KINTSUGI_TRY(wait_for_end(path, milliseconds(request.limit_ms()) + kEndLimit));
-  KINTSUGI_ASSIGN(const tracing::Trace trace, tracing::read_trace(path));
+  KINTSUGI_ASSIGN(const Descriptor file, open_trace_of(path, facts.user));
+  KINTSUGI_TRY(wait_for_end(file, path, milliseconds(request.limit_ms()) + kEndLimit));
+  KINTSUGI_ASSIGN(const tracing::Trace trace, tracing::read_trace(path_of(file)));
   if (!arguments.out.empty()) {
     std::error_code error;
-    fs::copy_file(path, arguments.out, fs::copy_options::overwrite_existing, error);
+    fs::copy_file(path_of(file), arguments.out, fs::copy_options::overwrite_existing, error);
     if (error) return status_from_errno(error.value(), arguments.out);
   }
   proto::TraceResponse answer;
