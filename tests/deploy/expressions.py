@@ -10,7 +10,7 @@ LABELS = re.compile(r"\b(by|on|without|ignoring|group_left|group_right)\s*\(([^)
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 RANGE = re.compile(r"\[[^\]]*\]")
 WORDS = {"and", "or", "unless", "sum", "min", "max", "avg", "count", "topk", "rate", "increase", "resets", "abs", "absent", "vector",
-         "histogram_quantile", "predict_linear", "min_over_time", "max_over_time"}
+         "histogram_quantile", "label_replace", "predict_linear", "min_over_time", "max_over_time"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,6 +134,7 @@ class Cluster:
         self.run("put", data, "/things/first")
         self.run("get", "--replace", "/things/first", self.directory / "copy")
         subprocess.run([self.binaries / "kintsugi", "stat", "/nothing"], env=self.environment, capture_output=True)
+        self.run("server", "maintain", "chunkserver-2", "--for", "1h")
         self.run("fault", "set", "chunkserver-1", "disk-write", "cpu-loop", "--delay", "6", "--times", "1")
         self.run("put", data, "/things/second")
         return subprocess.Popen([self.binaries / "kintsugi", "cat", "/things/first"], env=self.environment, stdout=subprocess.PIPE)
