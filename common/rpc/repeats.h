@@ -23,10 +23,10 @@ namespace kintsugi::rpc {
 /// wait for a client to give back a lease, or arrive late over a connection that was given up. A call that never ends
 /// keeps its change from being tried again.
 ///
-/// What was carried out is for the handlers to know: they note it with what they store.
+/// Handlers know what was carried out, for they note that with what they store.
 class Repeats {
  private:
-  /// Of a change.
+  /// Identifies a change.
   struct Key {
     uint64_t session = 0, number = 0;
     uint32_t generation = 0;

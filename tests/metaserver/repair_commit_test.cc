@@ -5,6 +5,16 @@
 namespace kintsugi::metaserver {
 namespace {
 
+/// A cluster with one stripe, of which a chunk is to move.
+struct RepairRig : MetaServerRig {
+  RepairRig() { KINTSUGI_EXPECT_OK(stored); }
+  const Status stored = put("/f");
+  const proto::Stripe stripe = open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& from = server(ServerId{stripe.chunks(1).server_id()});
+  FakeServer& to = *unused_by(stripe);
+};
+
 TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));
@@ -36,30 +46,24 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
 }
 
 TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
-  MetaServerRig rig;
-  KINTSUGI_ASSERT_OK(rig.put("/f"));
-  const proto::Stripe stripe = rig.open("/f")->stripes(0);
-  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
-  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
-  FakeServer* to = rig.unused_by(stripe);
-  rig.meta->repairs().begins(chunk, to->id);
-  to->chunks[chunk] = from.chunks[chunk];
-  rig.send_report(*to);
+  RepairRig rig;
+  const ChunkId chunk = rig.chunk;
+  FakeServer &from = rig.from, &to = rig.to;
+  rig.meta->repairs().begins(chunk, to.id);
+  to.chunks[chunk] = from.chunks[chunk];
+  rig.send_report(to);
   rig.pass(15);
-  ASSERT_FALSE(to->chunks.contains(chunk)) << "the one in its place is available";
-  EXPECT_EQ(rig.commit_repair(chunk, from.id, to->id).code(), Code::kConflict);
-  EXPECT_EQ(rig.move(chunk, from.id, to->id), Status{}) << "another attempt";
+  ASSERT_FALSE(to.chunks.contains(chunk)) << "the one in its place is available";
+  EXPECT_EQ(rig.commit_repair(chunk, from.id, to.id).code(), Code::kConflict);
+  EXPECT_EQ(rig.move(chunk, from.id, to.id), Status{}) << "another attempt";
   rig.pass(15);
   rig.expect_all_chunks_in_place();
 }
 
 TEST(Repair, ACopyThatIsGoneIsRefusedThoughAnotherRepairOfTheChunkHasBegun) {
-  MetaServerRig rig;
-  KINTSUGI_ASSERT_OK(rig.put("/f"));
-  const proto::Stripe stripe = rig.open("/f")->stripes(0);
-  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
-  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
-  FakeServer& to = *rig.unused_by(stripe);
+  RepairRig rig;
+  const ChunkId chunk = rig.chunk;
+  FakeServer &from = rig.from, &to = rig.to;
   rig.meta->repairs().begins(chunk, to.id);
   to.chunks[chunk] = from.chunks[chunk];
   rig.send_report(to);
@@ -73,12 +77,9 @@ TEST(Repair, ACopyThatIsGoneIsRefusedThoughAnotherRepairOfTheChunkHasBegun) {
 }
 
 TEST(Repair, ACopyThatAProcessBeforeTheServersWasToldToDeleteIsRefused) {
-  MetaServerRig rig;
-  KINTSUGI_ASSERT_OK(rig.put("/f"));
-  const proto::Stripe stripe = rig.open("/f")->stripes(0);
-  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
-  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
-  FakeServer& to = *rig.unused_by(stripe);
+  RepairRig rig;
+  const ChunkId chunk = rig.chunk;
+  FakeServer &from = rig.from, &to = rig.to;
   rig.pass(15);  // what a process of the metaserver before this one ordered is done
   rig.meta->repairs().begins(chunk, to.id);
   to.chunks[chunk] = from.chunks[chunk];
@@ -99,12 +100,9 @@ TEST(Repair, ACopyThatAProcessBeforeTheServersWasToldToDeleteIsRefused) {
 
 // A tree stores several chunks, and the first of them long before the last.
 TEST(Repair, ACopyThatItsServerHasLostBeforeItWasCommittedIsRefused) {
-  MetaServerRig rig;
-  KINTSUGI_ASSERT_OK(rig.put("/f"));
-  const proto::Stripe stripe = rig.open("/f")->stripes(0);
-  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
-  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
-  FakeServer& to = *rig.unused_by(stripe);
+  RepairRig rig;
+  const ChunkId chunk = rig.chunk;
+  FakeServer &from = rig.from, &to = rig.to;
   from.alive = false;
   rig.pass(13);
   rig.told = {};
