@@ -30,6 +30,7 @@ bool DiskFaults::act(Act act, size_t server, SimRandom& dice) {
 void DiskFaults::hang(size_t server) {
   cluster_.disk(server).set_slow(1e6);
   hung_.insert(server);
+  inspector_.disk_may_be_dropped(server);
 }
 
 std::set<size_t> DiskFaults::end(bool failed_disks_stay) {
@@ -102,11 +103,13 @@ bool DiskFaults::hurt_one_disk(Act act, size_t server, SimRandom& dice) {
     case Act::kHangOneDisk:
       disk.set_hung(true, at);
       one_disk_hung_.insert(server);
+      inspector_.disk_may_be_dropped(server);
       return true;
     case Act::kSlowOneDisk: disk.set_slow(2 + static_cast<double>(dice.below(3000)), at); return true;
     case Act::kReadOnlyDisk:
       disk.set_read_only(true, at);
       hung_.insert(server);  // only a new process writes to it again
+      inspector_.disk_may_be_dropped(server);
       return true;
     default:
       disk.set_hung(false, at);

@@ -36,11 +36,17 @@ class Inspector {
   void damaged(size_t server, ChunkId chunk);
   /// Whatever this server holds may be gone, and what it is given too, until it starts again.
   void damaged(size_t server);
-  /// `disk_hangs`: what is on a disk that hangs at a start counts as lost until it joins, or until the next start.
-  void started_again(size_t server, bool disk_hangs) {
+  /// `lacks_a_disk`: what is on a disk that hangs or is read-only at a start counts as lost until it joins, or until the
+  /// next start.
+  void started_again(size_t server, bool lacks_a_disk) {
     servers_[server].started_again = true;
-    servers_[server].lacks_a_disk = disk_hangs;
+    servers_[server].lacks_a_disk = lacks_a_disk;
     servers_[server].on_the_disk.clear();
+  }
+  /// From now on a disk of it hangs or is read-only: a start that is under way may go on without that disk.
+  void disk_may_be_dropped(size_t server) {
+    const bool starts = cluster_.running(server) && cluster_.store(server) == nullptr;
+    if (starts) servers_[server].lacks_a_disk = true;
   }
   /// To be called when no write is under way: what servers hold that were in doubt and started again is certain then.
   void no_write_is_under_way();
@@ -75,7 +81,7 @@ class Inspector {
     std::set<ChunkId> excused;      ///< gone for a reason, though metadata may still place them here
     bool in_doubt = false;          ///< as a whole
     bool started_again = false;     ///< since it came into doubt
-    bool lacks_a_disk = false;      ///< which hung when it started, and has not joined yet
+    bool lacks_a_disk = false;      ///< which hung or was read-only when it started, and has not joined yet
     std::set<ChunkId> on_the_disk;  ///< of the excused: they are gone for no other reason
   };
   using Stripes = std::map<StripeId, proto::StoredStripe>;
