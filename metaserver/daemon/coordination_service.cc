@@ -187,6 +187,11 @@ Status CoordinationService::check_owner(RepairShards::ManagerId manager, StripeI
   return {Code::kConflict, fmt::format("stripe {} is another repair manager's by now", stripe)};
 }
 
+uint64_t CoordinationService::incarnation_of(ServerId server) const {
+  const ServerRecord* record = chunks_.servers().find(server);
+  return record == nullptr ? 0 : record->stored.incarnation();
+}
+
 asio::awaitable<Status> CoordinationService::commit(Context context,
                                                     const proto::CommitRepairRequest& request,
                                                     proto::CommitRepairResponse& response) {
@@ -200,6 +205,11 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   } else if (status.ok() && request.life() != coordinator_.life()) {
     // A copy that this life has not seen begin may have been found in a block report, and ordered to be deleted.
     status = {Code::kConflict, "the metaserver was started again since the repair began"};
+  } else if (status.ok() && request.server_incarnation() != 0 &&
+             request.server_incarnation() != incarnation_of(server)) {
+    status = {Code::kConflict,
+              fmt::format("server {} was started again since the repair began, and may have lost the copy",
+                          chunks_.servers().name_of(server))};
   } else if (status.ok()) {
     status = co_await repairs_.commit(module.context(), chunk, old, server);
   }
@@ -215,6 +225,7 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
     if (is_garbage) KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
   }
   response.set_life(coordinator_.life());
+  response.set_server_incarnation(incarnation_of(server));
   co_return module.finish(std::move(status));
 }
 

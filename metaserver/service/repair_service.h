@@ -17,8 +17,9 @@ namespace kintsugi::metaserver {
 /// chunk's place.
 ///
 /// A commit is refused when the copy may be gone from its server: while a deletion of that chunk there is pending, and
-/// when one was ordered, or the server has told that it lost the chunk, since the copy was begun. So a committed place
-/// always has its bytes, and the copy of a refused commit is garbage.
+/// when one was ordered, or the server has told that it lost the chunk, since the copy was begun; whoever calls refuses
+/// it when the server was started again since. So a committed place always has its bytes, and the copy of a refused
+/// commit is garbage.
 class RepairService {
  public:
   /// References outlive it.

@@ -145,7 +145,9 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   // A repair that was given up says nothing of the next one of the chunk, which may have asked meanwhile.
   if (!wanted_.contains(place.repair_id)) co_return Status{Code::kCancelled, "given up before it began"};
   if (allowed.ok()) {
-    checked_[place.chunk] = {.life = response.life(), .repair_id = place.repair_id};
+    checked_[place.chunk] = {.life = response.life(),
+                             .server_incarnation = response.server_incarnation(),
+                             .repair_id = place.repair_id};
     co_return Status{};
   }
   stripes_.erase(place.chunk.stripe);
@@ -206,6 +208,7 @@ asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkI
   const auto checked = checked_.find(chunk);
   if (checked != checked_.end()) {
     request.set_life(checked->second.life);
+    request.set_server_incarnation(checked->second.server_incarnation);
     checked_.erase(checked);
   }
   const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);

@@ -84,8 +84,9 @@ class RemoteClusterView final : public ClusterView {
     uint64_t repair_id = 0;
   };
   struct Checked {
-    uint64_t life = 0;       ///< the metaserver's when it was asked
-    uint64_t repair_id = 0;  ///< repair for which it was asked last
+    uint64_t life = 0;                ///< the metaserver's when it was asked
+    uint64_t server_incarnation = 0;  ///< the process that makes the copy
+    uint64_t repair_id = 0;           ///< repair for which it was asked last
   };
   asio::awaitable<Status> describe(Context context, std::vector<StripeId> stripes);
   /// Asks, before the work is done, whether the metaserver would accept the chunk there, and notes the

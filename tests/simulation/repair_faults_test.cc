@@ -311,6 +311,39 @@ TEST(RepairFaults, TheCopyOfAFileThatIsRemovedMeanwhileGoesAtOnce) {
   EXPECT_GT(built, 0u) << "no repair came to its commit";
 }
 
+TEST(RepairFaults, ACopyThatIsLostAtARestartBeforeItsCommitIsNotItsPlace) {
+  size_t refused = 0;
+  for (const uint64_t seed : seeds({91, 92, 93, 94})) {
+    RunningRepair repair(seed, "chain");
+    // Servers that have just met their metaserver report again after half a minute.
+    KINTSUGI_ASSERT_OK(repair.start(2min));
+    SimulatedCluster& cluster = repair.cluster;
+    const size_t destination = repair.destination();
+    const std::string manager = SimulatedCluster::repair_manager_name(0);
+    cluster.run_for(20ms);  // the metaserver was asked if it would accept the copy
+    cluster.network().cut(manager, "metaserver");
+    const auto copied = [&] {
+      const auto chunks = cluster.store(destination)->list({}, 100);
+      return std::any_of(chunks.begin(), chunks.end(),
+                         [&](const auto& one) { return one.id == repair.lost; });
+    };
+    ASSERT_TRUE(cluster.simulation().run_until(copied, 1min));
+    cluster.run_for(10ms);  // the manager hears of it, and its commit is on its way
+    cluster.crash_chunkserver(destination, Crash::kKill);
+    KINTSUGI_ASSERT_OK(cluster.disk(destination).remove_all("/disk-0/chunks"));
+    cluster.restart_chunkserver(destination);
+    cluster.run_for(400ms);  // it registers and tells of its chunks, without this one
+    ASSERT_NE(cluster.store(destination), nullptr);
+    cluster.network().mend(manager, "metaserver");
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    EXPECT_EQ(cluster.holders(repair.lost).size(), 2u) << "the victim's, and the new one";
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    for (const proto::RepairRecord& attempt : repair.attempts())
+      refused += attempt.detail().find("was started again since the repair began") != std::string::npos;
+  }
+  EXPECT_GT(refused, 0u) << "no commit came after the restart";
+}
+
 TEST(RepairFaults, TwoRepairsOfOneChunkEndAsOne) {
   for_each_shape({71, 72, 73}, [](RunningRepair& repair) {
     proto::RunRepairRequest request;
