@@ -20,17 +20,25 @@ Status ChunkChanges::check_not_removed(ChunkId id) {
 asio::awaitable<Status> ChunkChanges::commit(Context context, FinishedChunk chunk) {
   const DataDisk& disk = chunk.root.disk;
   const auto abandoned = std::make_shared<Abandoned>();
-  co_return co_await calls_.wait_for(disk, carry_out_commit(context, std::move(chunk), abandoned), abandoned);
+  // Not a coroutine itself: every chunk that is written passes here.
+  return calls_.wait_for(disk, carry_out_commit(context, std::move(chunk), abandoned), abandoned);
 }
 
 asio::awaitable<Status> ChunkChanges::carry_out_commit(Context context, FinishedChunk chunk,
                                                        std::shared_ptr<const Abandoned> abandoned) {
   const ChunkId id = chunk.header.info.id;
   tell_of_write(id);
-  sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "claims of chunks"));
-  auto claim = co_await chunks_.index().claim(id, &chunk.root);
-  wait.stop();
-  Status status = claim.has_error() ? claim.error() : Status{};
+  std::optional<ChunkIndex::Claim> claim = chunks_.index().try_claim(id, &chunk.root);
+  Status status;
+  if (!claim) {
+    sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "claims of chunks"));
+    auto waited = co_await chunks_.index().claim(id, &chunk.root);
+    wait.stop();
+    if (waited)
+      claim.emplace(std::move(*waited));
+    else
+      status = waited.error();
+  }
   // Held until what is left of a commit that failed is gone: it may have the name that the next one gives its file.
   SharedClaim held;
   if (status.ok()) {

@@ -23,7 +23,6 @@ size_t hash_of(const Repeats::Call& call) {
 }  // namespace
 
 asio::awaitable<Result<Repeats::Turn>> Repeats::begin(Context context, Call call) {
-  if (call.change == nullptr || call.change->session() == 0) co_return Turn(nullptr, call, false);
   const Key key = key_of(call);
   bool waited = false;
   for (auto before = under_way_.find(key); before != under_way_.end(); before = under_way_.find(key)) {
@@ -43,7 +42,7 @@ asio::awaitable<Result<Repeats::Turn>> Repeats::begin(Context context, Call call
 }
 
 void Repeats::Turn::ended(const Status& status) const {
-  if (repeats_ == nullptr || status.ok() || is_undecided(status.code())) return;
+  if (status.ok() || is_undecided(status.code())) return;
   const Key key = key_of(call_);
   // A message may have a name in it that is as long as a request.
   const Status kept{status.code(), std::string(status.message().substr(0, kMostText))};

@@ -42,7 +42,7 @@ class Repeats {
 
   /// A call as it came.
   struct Call {
-    const proto::Change* change = nullptr;  ///< null: it is no change, and waits for nothing
+    const proto::Change& change;  ///< outlives the turn, and has a number
     Method method{};
     /// The token that it is made with; 0: the secret.
     uint64_t token = 0;
@@ -62,10 +62,12 @@ class Repeats {
    private:
     friend class Repeats;
     Turn(Repeats* repeats, const Call& call, bool waited) : repeats_(repeats), call_(call), waited_(waited) {}
-    Repeats* repeats_;  ///< null: of a call that is no change
+    Repeats* repeats_;  ///< null: moved from
     Call call_;
     bool waited_;
   };
+  /// The sender would send it again under the same number, if it heard no answer.
+  static bool concerns(const proto::Change* change) { return change != nullptr && change->session() != 0; }
   /// Returns once no other call of the change is under way. An error is the answer: that with which the same call was
   /// refused before, or kDeadlineExceeded.
   asio::awaitable<Result<Turn>> begin(Context context, Call call);
@@ -80,7 +82,7 @@ class Repeats {
     Status status;
   };
   static Key key_of(const Call& call) {
-    return {call.change->session(), call.change->number(), call.change->generation()};
+    return {call.change.session(), call.change.number(), call.change.generation()};
   }
   static uint64_t slot_of(const Key& change) { return Hash{}(change) % kSlots; }
 

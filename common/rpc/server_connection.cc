@@ -172,12 +172,19 @@ asio::awaitable<Status> ControlSession::invoke(const UnaryHandler& handler, Cont
                                                MessageLite& response) const {
   KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeCall, method_name(method));
   const proto::Change* const change = handler.change ? handler.change(request) : nullptr;
-  const Result<Repeats::Turn> turn = co_await core_.repeats.begin(
-      context, {.change = change, .method = method, .token = admission_.token(), .bytes = bytes});
-  Status status = turn ? Status{} : turn.error();
-  // One that comes after it has a connection that somebody listens to.
-  if (status.ok() && turn->has_waited() && ended_)
-    status = {Code::kUnavailable, "its connection broke while it waited"};
+  std::optional<Repeats::Turn> turn;
+  Status status;
+  if (Repeats::concerns(change)) {
+    Result<Repeats::Turn> begun = co_await core_.repeats.begin(
+        context, {.change = *change, .method = method, .token = admission_.token(), .bytes = bytes});
+    // One that comes after it has a connection that somebody listens to.
+    if (!begun)
+      status = begun.error();
+    else if (begun->has_waited() && ended_)
+      status = {Code::kUnavailable, "its connection broke while it waited"};
+    else
+      turn.emplace(std::move(*begun));
+  }
   if (status.ok()) status = admission_.admit(handler.caller, method, request);
   if (status.ok()) status = co_await handler.invoke(handler.service, context, request, response);
   if (turn) turn->ended(status);
