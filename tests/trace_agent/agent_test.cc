@@ -274,7 +274,9 @@ TEST_F(SharedRecordings, AreCopiedWholeWhileThreadsGoOn) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
     threads.emplace_back(work);
-  KINTSUGI_ASSERT_OK(of(1));
+  AttachOptions first = options_of(1);
+  first.session.bytes = 64 << 20;
+  KINTSUGI_ASSERT_OK(agent.attach(first));
   (void)wait_for(Phase::kRecording);
   int64_t before = 0;
   for (uint64_t owner = 2; owner <= 6; ++owner) {

@@ -39,9 +39,10 @@ class Agent {
  public:
   static Agent& of_process();
 
-  /// Has a recording begin; status() tells how that goes. Owners who want all functions recorded share one recording, with the memory of
-  /// the first of them; one that the owner has already stays. kConflict: the owner's has ended. kAlreadyExists: another recording is
-  /// there that cannot be shared. kLimitExceeded: too many share it. kUnavailable: it is about to end; ask again. kInvalidArgument.
+  /// Has a recording begin; status() tells how that goes. Owners who want all functions recorded share one recording, with
+  /// the memory of the first of them; one that the owner has already stays. kConflict: the owner's has ended. kAlreadyExists:
+  /// there is one that cannot be shared. kLimitExceeded: too many share it. kUnavailable: it, or one of those who share it, is
+  /// about to end; ask again. kInvalidArgument.
   Status attach(AttachOptions options);
   /// Has the owner's recording end, with 0 everybody's. Others' go on. kNotFound: there is none.
   Status detach(uint64_t owner = 0);

@@ -15,9 +15,12 @@ bool is_active(const Owner& owner) {
 }  // namespace
 
 Status Owners::join(Owner owner) {
-  if (active() >= kMost)
+  if (active() >= kMost) {
+    if (departure(std::chrono::steady_clock::now()))
+      return {Code::kUnavailable, "somebody for whom this process records is about to leave"};
     return {Code::kLimitExceeded,
             fmt::format("{} commands have this process record already: wait until one of them ends", kMost)};
+  }
   owners_.push_back(std::move(owner));
   return {};
 }

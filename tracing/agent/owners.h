@@ -30,7 +30,8 @@ class Owners {
   /// At the same time; and those whose recordings have ended, of whom the later ones are remembered.
   static constexpr size_t kMost = 8, kMostEnded = 24;
 
-  /// kLimitExceeded: there are kMost. REQUIRES: find() does not know it.
+  /// kLimitExceeded: there are kMost. kUnavailable: the same, and one of them is about to leave. REQUIRES: find() does not
+  /// know it.
   Status join(Owner owner);
   /// Null when nobody has this number, or it was forgotten; 0 is nobody's.
   const Owner* find(uint64_t number) const;

@@ -64,7 +64,7 @@ asio::awaitable<bool> look_later(asio::steady_timer& timer, SteadyTime deadline)
   co_return true;
 }
 
-/// Attaches, but not while the recording before is about to end.
+/// Attaches, and waits for those who are about to leave.
 asio::awaitable<Status> attach(AttachOptions options, SteadyTime deadline) {
   asio::steady_timer timer(co_await asio::this_coro::executor);
   Status attached = Agent::of_process().attach(options);
