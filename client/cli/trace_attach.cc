@@ -38,10 +38,11 @@ std::string_view name_of(TraceResponse::Phase phase) {
 
 /// Has the daemon give its code back now rather than at the deadline. The client of a session that was interrupted is
 /// of no more use, so another one asks.
-Status give_back(const AttachArguments& arguments) {
+Status give_back(const AttachArguments& arguments, uint64_t owner) {
   KINTSUGI_ASSIGN(const auto client, Session::connect_to(std::getenv(kMetaVariable),
                                                          CredentialFiles::of_environment(), kGiveBackLimit));
-  KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(*client, arguments.where));
+  KINTSUGI_ASSIGN(const TracedDaemon found, TracedDaemon::find(*client, arguments.where));
+  const TracedDaemon daemon = found.for_owner(owner);
   const auto detached = daemon.ask(TraceRequest::DETACH);
   if (arguments.follow) {
     // Its recording may have ended already; those of others have not.
@@ -76,16 +77,16 @@ Status take_recording(Session& session, BlockingClient& client, const AttachArgu
 
 Status attach_one(Session& session, BlockingClient& client, const AttachArguments& arguments) {
   KINTSUGI_ASSIGN(TraceRequest request, attach_request(arguments));
-  KINTSUGI_ASSIGN(const TracedDaemon daemon, TracedDaemon::find(client, arguments.where));
-  const uint64_t owner = arguments.follow ? new_owner() : 0;
-  request.set_owner(owner);
+  KINTSUGI_ASSIGN(const TracedDaemon found, TracedDaemon::find(client, arguments.where));
+  const uint64_t owner = new_owner();
+  const TracedDaemon daemon = found.for_owner(owner);
   KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(std::move(request)));
   while (answer.phase() != TraceResponse::ENDED && answer.phase() != TraceResponse::FAILED) {
     std::this_thread::sleep_for(kAskInterval);
     auto asked = daemon.ask(TraceRequest::STATUS);
-    if (asked && asked->owner() != owner)
-      asked = daemon.named({Code::kConflict, "its recording was ended, and somebody else has begun another"});
-    if (session.interrupted()) return give_back(arguments);
+    if (asked && asked->owner() != answer.owner())
+      asked = daemon.named({Code::kConflict, "it knows nothing of this recording any more"});
+    if (session.interrupted()) return give_back(arguments, owner);
     // When the first server dies the others are ended all the same.
     if (!asked && arguments.follow) {
       const std::vector<FollowedProcess> ended = end_followed(client, answer, arguments.out);
@@ -111,10 +112,13 @@ void show_recording(Session& session, const TraceResponse& answer,
                        {"met", answer.met()},
                        {"began", answer.began()},
                        {"began_unix_ms", answer.began_unix_ms()},
+                       {"owners", answer.owners()},
+                       {"end", end_of(answer)},
                        {"requests", answer.requests()},
                        {"followed", to_json(followed)}});
-  fmt::print("{}{}{}\n", name_of(answer.phase()), answer.failure().empty() ? "" : ": ",
-             shown_message(answer.failure()));
+  const std::string shared = answer.owners() > 1 ? fmt::format(", for {} commands", answer.owners()) : "";
+  fmt::print("{}{}{}{}{}\n", name_of(answer.phase()), shared, answer.failure().empty() ? "" : ": ",
+             shown_message(answer.failure()), lack_of(answer));
   if (!answer.path().empty())
     fmt::print("{} of {} functions patched, {} met; trace on its machine: {}\n", answer.patched(),
                answer.functions(), answer.met(), shown_name(answer.path()));

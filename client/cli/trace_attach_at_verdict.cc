@@ -69,6 +69,7 @@ class AtVerdict {
         client_(client),
         out_(arguments.out),
         request_(std::move(request)),
+        owner_(new_owner()),
         deadline_(steady_clock::now() + milliseconds(request_.limit_ms())) {
     request_.set_start("all");
   }
@@ -97,12 +98,11 @@ class AtVerdict {
     for (const Named& each : named) {
       FollowedProcess& recording = recordings.emplace_back();
       recording.address = each.address.empty() ? "metaserver" : each.address;
-      take(recording, TracedDaemon(client_, each.endpoint()).ask(request_));
+      take(recording, daemon(client_, each).ask(request_));
     }
     while (std::ranges::any_of(recordings, is_busy) && pause())
       for (size_t i = 0; i < named.size(); ++i)
-        if (is_busy(recordings[i]))
-          take(recordings[i], TracedDaemon(client_, named[i].endpoint()).ask(TraceRequest::STATUS));
+        if (is_busy(recordings[i])) take(recordings[i], daemon(client_, named[i]).ask(TraceRequest::STATUS));
     if (session_.interrupted()) {
       give_back(named);
       return recordings;
@@ -133,22 +133,26 @@ class AtVerdict {
   void copy(FollowedProcess& recording, const Named& of) const {
     if (!recording.failure.ok() || out_.empty()) return;
     const std::string file = out_ + "." + recording.address;
-    recording.failure = TracedDaemon(client_, of.endpoint()).copy_trace(file);
+    recording.failure = daemon(client_, of).copy_trace(file);
     if (recording.failure.ok()) recording.file = file;
   }
   /// The client of a session that was interrupted is of no more use, so another one asks.
-  static void give_back(const std::vector<Named>& named) {
+  void give_back(const std::vector<Named>& named) const {
     const auto client =
         Session::connect_to(std::getenv(kMetaVariable), CredentialFiles::of_environment(), kGiveBackLimit);
     if (!client) return;
     for (const Named& each : named)
-      (void)TracedDaemon(**client, each.endpoint()).ask(TraceRequest::DETACH);
+      (void)daemon(**client, each).ask(TraceRequest::DETACH);
+  }
+  TracedDaemon daemon(BlockingClient& client, const Named& named) const {
+    return TracedDaemon(client, named.endpoint()).for_owner(owner_);
   }
 
   Session& session_;
   BlockingClient& client_;
   const std::string& out_;
   TraceRequest request_;
+  const uint64_t owner_;
   const steady_clock::time_point deadline_;
 };
 

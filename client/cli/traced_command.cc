@@ -33,12 +33,12 @@ Status make_directory(const std::string& directory) {
 /// Ends all recordings of the command and collects their traces.
 class Collecting {
  public:
-  Collecting(Session& session, BlockingClient& client, const std::string& directory)
-      : session_(session), client_(client), out_(directory + kOwnTrace) {}
+  Collecting(Session& session, BlockingClient& client, uint64_t owner, const std::string& directory)
+      : session_(session), client_(client), owner_(owner), out_(directory + kOwnTrace) {}
   Collecting(const Collecting&) = delete;
   Collecting& operator=(const Collecting&) = delete;
   ~Collecting() {
-    const proto::TraceResponse own = tracing::end_own_recording();
+    const proto::TraceResponse own = tracing::end_own_recording(owner_);
     if (session_.interrupted())
       give_back(own);
     else
@@ -47,9 +47,10 @@ class Collecting {
 
  private:
   void collect(const proto::TraceResponse& own) const {
-    const std::vector<FollowedProcess> followed = end_followed(client_, own, out_);
-    tell(own.path().empty() ? Status{static_cast<Code>(own.code()), own.failure()} : copy(own.path()),
-         followed);
+    // First the own one: on a host that keeps traces of many servers it is the oldest.
+    const Status copied =
+        own.path().empty() ? Status{static_cast<Code>(own.code()), own.failure()} : copy(own.path());
+    tell(own, copied, end_followed(client_, own, out_));
   }
   /// The client of a session that was interrupted is of no more use, so another one asks.
   static void give_back(const proto::TraceResponse& own) {
@@ -63,21 +64,29 @@ class Collecting {
     return error ? status_from_errno(error.value(), out_) : Status{};
   }
   /// On stderr, for the output is the command's.
-  void tell(const Status& own, const std::vector<FollowedProcess>& followed) const {
+  void tell(const proto::TraceResponse& own, const Status& copied,
+            const std::vector<FollowedProcess>& followed) const {
     if (session_.json) {
-      const Json trace{
-          {"file", own.ok() ? out_ : ""}, {"failure", own.message()}, {"followed", to_json(followed)}};
+      const Json trace{{"file", copied.ok() ? out_ : ""},
+                       {"failure", copied.message()},
+                       {"end", end_of(own)},
+                       {"followed", to_json(followed)}};
       fmt::print(stderr, "{}\n", Json{{"trace", trace}}.compact());
       return;
     }
     fmt::print(stderr, "{}\n{}",
-               own.ok() ? "this command: trace " + shown_name(out_)
-                        : "no trace of this command: " + shown_message(own.message()),
+               copied.ok() ? "this command: trace " + shown_name(out_) + lack_of(own)
+                           : "no trace of this command: " + shown_message(copied.message()),
                to_text(followed));
+    // Servers that recorded for it had the same time.
+    if (own.end() == proto::TraceResponse::DEADLINE)
+      fmt::print(stderr, "recordings last {} s at most: what came later is missing\n",
+                 tracing::kOwnRecordingLimit / std::chrono::seconds(1));
   }
 
   Session& session_;
   BlockingClient& client_;
+  const uint64_t owner_;
   const std::string out_;
 };
 
@@ -87,8 +96,9 @@ Status run_traced(Session& session, const std::string& directory, const Run& wor
   // A user who may not have servers traced is told so before anything is done.
   const auto asked = TracedDaemon(*client, std::nullopt).ask(proto::TraceRequest::STATUS);
   if (!asked) return asked.error().with_context("--trace");
-  KINTSUGI_TRY(tracing::begin_own_recording(new_owner(), kMostHops));
-  const Collecting collecting(session, *client, directory);
+  const uint64_t owner = new_owner();
+  KINTSUGI_TRY(tracing::begin_own_recording(owner, kMostHops));
+  const Collecting collecting(session, *client, owner, directory);
   return work(session);
 }
 

@@ -11,6 +11,7 @@
 
 #include "client/cli/daemon_address.h"
 #include "client/cli/printable.h"
+#include "tracing/records/trace_reader.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -29,12 +30,10 @@ bool is_busy(const TraceResponse& answer) {
 
 /// Ends the recording of one process and says what became of it. `patient`: what has it begin may be under way still.
 Result<TraceResponse> end_recording(const TracedDaemon& daemon, uint64_t owner, bool patient) {
-  TraceRequest detach;
-  detach.set_action(TraceRequest::DETACH);
-  detach.set_owner(owner);
   for (int asked = 0; asked < kMostAsked; ++asked) {
     // One whose time was over has none to end.
-    if (const auto ended = daemon.ask(detach); !ended && ended.error().code() != Code::kNotFound)
+    if (const auto ended = daemon.ask(TraceRequest::DETACH);
+        !ended && ended.error().code() != Code::kNotFound)
       return ended.error();
     KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(TraceRequest::STATUS));
     if (answer.owner() != owner && (!patient || asked == kMostPatience))
@@ -92,7 +91,7 @@ class Walk {
       process.failure = address.error();
       return true;
     }
-    const TracedDaemon daemon(client_, *address);
+    const TracedDaemon daemon = TracedDaemon(client_, *address).for_owner(owner_);
     // One that refused, or did not answer in time, may record all the same.
     auto answer = end_recording(daemon, owner_, process.failure.ok() && !is_search_);
     if (!answer) {
@@ -130,7 +129,14 @@ Result<TracedDaemon> TracedDaemon::find(BlockingClient& client, const std::strin
   return TracedDaemon(client, at, shown_name(where));
 }
 
+TracedDaemon TracedDaemon::for_owner(uint64_t owner) const {
+  TracedDaemon same = *this;
+  same.owner_ = owner;
+  return same;
+}
+
 Result<TraceResponse> TracedDaemon::ask(TraceRequest request) const {
+  request.set_owner(owner_);
   auto answer = client_->run(client_->async().trace(at_, std::move(request)));
   if (!answer) return named(answer.error());
   return answer;
@@ -161,15 +167,25 @@ Status TracedDaemon::copy_trace(const std::string& path) const {
   return {};
 }
 
+std::string_view end_of(const TraceResponse& answer) {
+  return answer.end() == TraceResponse::NONE ? "" : tracing::name_of(static_cast<tracing::End>(answer.end()));
+}
+
+std::string lack_of(const TraceResponse& answer) {
+  if (answer.end() != TraceResponse::FULL) return {};
+  return fmt::format("; {}, so what came later is missing", end_of(answer));
+}
+
 std::string to_text(const std::vector<FollowedProcess>& followed) {
   std::string text;
   for (const FollowedProcess& process : followed)
     text +=
         process.failure.ok()
-            ? fmt::format("followed to {}: {} requests; trace {}\n", process.address,
+            ? fmt::format("followed to {}: {} requests; trace {}{}\n", process.address,
                           process.answer.requests(),
                           process.file.empty() ? "on its machine: " + shown_name(process.answer.path())
-                                               : shown_name(process.file))
+                                               : shown_name(process.file),
+                          lack_of(process.answer))
             : fmt::format("no trace of {}: {}\n", process.address, shown_message(process.failure.message()));
   return text;
 }
@@ -181,6 +197,7 @@ Json to_json(const std::vector<FollowedProcess>& followed) {
                    {"path", process.answer.path()},
                    {"file", process.file},
                    {"requests", process.answer.requests()},
+                   {"end", end_of(process.answer)},
                    {"failure", process.failure.message()}});
   return all;
 }

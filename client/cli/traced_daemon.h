@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,12 @@ class TracedDaemon {
   /// None: the metaserver. `name`: what errors begin with, if it is not empty.
   TracedDaemon(client::BlockingClient& client, std::optional<runtime::Endpoint> at, std::string name = "")
       : client_(&client), at_(std::move(at)), name_(std::move(name)) {}
+  /// Asks for this owner from now on: several may have the daemon record, and each asks for what is its own.
+  TracedDaemon for_owner(uint64_t owner) const;
 
   Result<proto::TraceResponse> ask(proto::TraceRequest request) const;
   Result<proto::TraceResponse> ask(proto::TraceRequest::Action action) const;
-  /// Writes the trace that ended last to a file.
+  /// Writes the owner's trace, or that which ended last, to a file.
   Status copy_trace(const std::string& path) const;
   /// The error of this daemon.
   Status named(const Status& error) const;
@@ -35,6 +38,7 @@ class TracedDaemon {
   client::BlockingClient* client_;
   std::optional<runtime::Endpoint> at_;
   std::string name_;
+  uint64_t owner_ = 0;  ///< 0: nobody in particular
 };
 
 /// A process that a request was followed into, or should have been.
@@ -45,6 +49,10 @@ struct FollowedProcess {
   Status failure;               ///< why it has no trace, or why that was not copied
 };
 
+/// Why the recording ended, in words; empty: it has not.
+std::string_view end_of(const proto::TraceResponse& answer);
+/// Says of a trace what it lacks; empty: nothing, for somebody ended the recording, or nobody says why it ended.
+std::string lack_of(const proto::TraceResponse& answer);
 /// Returns a line for each.
 std::string to_text(const std::vector<FollowedProcess>& followed);
 Json to_json(const std::vector<FollowedProcess>& followed);

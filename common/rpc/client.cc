@@ -47,14 +47,14 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
 
 /// A stream has a connection of its own. The peer hears of one that is followed on that for calls.
 asio::awaitable<void> announce(PeerPool& pool, const Context& context, runtime::Endpoint to, CallName call) {
-  if (!context.followed || follower() == nullptr || pool.stopped()) co_return;
+  if (context.followed == 0 || follower() == nullptr || pool.stopped()) co_return;
   std::shared_ptr<ControlConnection> control = pool.find_control(to, Lane::kCalls);
   if (!control) {
     auto dialled = co_await pool.dial_control(to, Lane::kCalls, context.deadline);
     if (!dialled) co_return;  // the stream does not reach it either, and says so
     control = std::move(*dialled);
   }
-  co_await control->announce(call, context.deadline);
+  co_await control->announce(call, context.followed, context.deadline);
 }
 
 }  // namespace

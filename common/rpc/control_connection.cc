@@ -35,7 +35,7 @@ void ControlConnection::start(runtime::TaskGroup& group) {
 
 asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace, TimePoint deadline,
                                                              Method method, FrameBody request,
-                                                             bool followed) {
+                                                             uint32_t followed) {
   if (request.size() > kMaxHeaderBytes) {
     co_return Status{Code::kLimitExceeded, fmt::format("{}: request of {} bytes, limit {}",
                                                        method_name(method), request.size(), kMaxHeaderBytes)};
@@ -51,9 +51,9 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
   pending.sent_at = last_used_ = runtime_.clock.now();
   pending.deadline = deadline;
   const uint64_t id = take_slot(pending);
-  if (followed) {
+  if (followed != 0) {
     watch_deadline(deadline);
-    co_await announce({connection_->marks().connection(), id, method}, deadline);
+    co_await announce({connection_->marks().connection(), id, method}, followed, deadline);
     // Its time was over, or the connection closed, before it was sent.
     if (!pending.error.ok()) co_return std::move(pending.error);
     pending.sent_at = runtime_.clock.now();
@@ -73,16 +73,16 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
   co_return std::move(pending.response);
 }
 
-asio::awaitable<void> ControlConnection::announce(CallName call, TimePoint deadline) {
+asio::awaitable<void> ControlConnection::announce(CallName call, uint32_t followed, TimePoint deadline) {
   auto self = shared_from_this();
   Follower* const traces = follower();
   if (traces == nullptr) co_return;
-  const Announcement asked = traces->announcement(connection_->peer(), call);
-  if (asked.request.empty()) co_return;
-  const Result<std::string> answer =
-      co_await this->call({}, std::min(deadline, runtime_.clock.now() + kAnnounceLimit), Method::kTrace,
-                          FrameBody(std::string_view(asked.request)));
-  traces->announced(connection_->peer(), asked.owner, answer ? Status{} : answer.error());
+  const TimePoint patience = std::min(deadline, runtime_.clock.now() + kAnnounceLimit);
+  for (const Announcement& asked : traces->announcements(connection_->peer(), call, followed)) {
+    const Result<std::string> answer =
+        co_await this->call({}, patience, Method::kTrace, FrameBody(std::string_view(asked.request)));
+    traces->announced(connection_->peer(), asked.owner, answer ? Status{} : answer.error());
+  }
 }
 
 uint64_t ControlConnection::take_slot(PendingCall& call) {

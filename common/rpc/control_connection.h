@@ -40,13 +40,13 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   void start(runtime::TaskGroup& group);
 
   /// Sends the request and waits. kUnavailable when the connection breaks, kDeadlineExceeded, kLimitExceeded
-  /// when too much is queued or the request is too large. What the request is made of outlives the call. `followed`: the peer is
-  /// told before.
+  /// when too much is queued or the request is too large. What the request is made of outlives the call. `followed`: for whom the
+  /// peer is told before (Context::followed).
   asio::awaitable<Result<std::string>> call(TraceContext trace, TimePoint deadline, Method method,
-                                            FrameBody request, bool followed = false);
-  /// Has the peer know of a call that is followed, of this connection or another one, and waits for its answer, but not long and
+                                            FrameBody request, uint32_t followed = 0);
+  /// Has the peer know of a call that is followed, of this connection or another one, and waits for its answers, but not long and
   /// not beyond `deadline`.
-  asio::awaitable<void> announce(CallName call, TimePoint deadline);
+  asio::awaitable<void> announce(CallName call, uint32_t followed, TimePoint deadline);
 
   bool is_open() const { return !closing_; }
   /// See BufferedConnection.

@@ -42,8 +42,9 @@ struct Context {
   runtime::LiveHandle live;  ///< the innermost open region
   /// Fault points of the process, when the work came in a request; null: no faults are injected.
   runtime::FaultPoints* faults = nullptr;
-  /// Whoever traces this process has this work followed into the processes that it reaches (common/rpc/follower.h).
-  bool followed = false;
+  /// For whom this work is followed into the processes that it reaches, as whoever traces this one has it: a bit for each of them
+  /// (common/rpc/follower.h). 0: for nobody.
+  uint32_t followed = 0;
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

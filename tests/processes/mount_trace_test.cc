@@ -81,7 +81,7 @@ TEST_F(MountTracing, FollowsAReadIntoTheServersAndBack) {
   EXPECT_TRUE(read_file(directory_ + "/large") == read_file(local_));
   const std::string by_pid = "pid:" + std::to_string(process());
   EXPECT_TRUE(records(by_pid)) << by_pid;
-  EXPECT_THAT(refusal(kintsugi({"trace", "attach", directory_, "--follow"})),
+  EXPECT_THAT(refusal(kintsugi({"trace", "attach", directory_, "--circular"})),
               HasSubstr("this process is being traced, for "));
   EXPECT_EQ(kintsugi({"trace", "detach", by_pid}).exit_code, 0);
   ASSERT_EQ(attach->exit_code(), 0) << "it is the other one's, which goes on";

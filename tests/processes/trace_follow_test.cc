@@ -16,6 +16,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 class TraceFollowing : public RepairRig {
  protected:
@@ -125,6 +127,37 @@ assert max(map(len, where.values())) == int(sys.argv[2]), where
                                       path("spans.json"), std::to_string(files.size())});
     EXPECT_EQ(read.exit_code, 0) << read.err;
   }
+  static std::vector<std::string> files_in(const std::string& directory) {
+    std::vector<std::string> files;
+    for (const auto& each : std::filesystem::directory_iterator(directory))
+      files.push_back(each.path());
+    return files;
+  }
+  /// How many processes the frames of one and the same flow came to.
+  size_t processes_of_the_largest_flow(const std::vector<std::string>& files) const {
+    std::vector<std::string> arguments{"trace", "export", "--out", path("flows.json")};
+    arguments.insert(arguments.end(), files.begin(), files.end());
+    const Outcome exported = kintsugi(arguments);
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_EQ(exported.err, "") << "nothing is missing";
+    std::map<int, std::set<int>> processes;  // by flow
+    size_t in_largest = 0;
+    const Json chrome = Json::parse(read_file(path("flows.json")));
+    for (const Json& event : chrome.at("traceEvents"))
+      if (event.at("ph") == "f") processes[event.at("args").at("flow")].insert(int{event.at("pid")});
+    for (const auto& [flow, reached] : processes)
+      in_largest = std::max(in_largest, reached.size());
+    return in_largest;
+  }
+  /// Runs beside the test; what it says on stderr, or on another descriptor, goes to a file.
+  std::unique_ptr<BackgroundCommand> beside(const std::vector<std::string>& arguments, const std::string& out,
+                                            int descriptor = 2) const {
+    const std::string redirected = "exec \"$@\" " + std::to_string(descriptor) + "> " + out;
+    std::vector<std::string> line{"/bin/bash", "-c", redirected, "bash"};
+    const auto ours = command(arguments);
+    line.insert(line.end(), ours.begin(), ours.end());
+    return std::make_unique<BackgroundCommand>(line, environment());
+  }
   void nobody_records() const {
     for (const auto& [daemon, address] : addresses_)
       EXPECT_THAT(kintsugi({"trace", "status", address}).out, Not(HasSubstr("recording"))) << daemon;
@@ -212,29 +245,74 @@ TEST_F(TraceFollowing, OfACommandIsOneFlowOverAllServersThatItAsks) {
   std::set<std::string> asked{"metaserver"};
   for (size_t index = 0; index < 3; ++index)
     asked.insert(daemon_of(server_of(index)));
-  std::vector<std::string> files;
-  for (const auto& each : std::filesystem::directory_iterator(traces))
-    files.push_back(each.path());
+  const std::vector<std::string> files = files_in(traces);
   EXPECT_GE(files.size(), 1 + asked.size());
   for (const std::string& daemon : asked) {
     const std::string address = daemon == "metaserver" ? metaserver_ : addresses_.at(daemon);
     EXPECT_THAT(got.err, HasSubstr("followed to " + address + ": "));
     EXPECT_TRUE(std::filesystem::exists(traces + "/trace." + address)) << daemon;
   }
-  // Every frame that a process sent to another one is in one and the same flow.
-  std::vector<std::string> arguments{"trace", "export", "--out", path("get.json")};
-  arguments.insert(arguments.end(), files.begin(), files.end());
-  const Outcome exported = kintsugi(arguments);
-  ASSERT_EQ(exported.exit_code, 0) << exported.err;
-  std::map<int, std::set<int>> processes;  // by flow
-  size_t in_largest = 0;
-  const Json chrome = Json::parse(read_file(path("get.json")));
-  for (const Json& event : chrome.at("traceEvents"))
-    if (event.at("ph") == "f") processes[event.at("args").at("flow")].insert(int{event.at("pid")});
-  for (const auto& [flow, reached] : processes)
-    in_largest = std::max(in_largest, reached.size());
-  EXPECT_EQ(in_largest, files.size()) << got.err;
+  EXPECT_EQ(processes_of_the_largest_flow(files), files.size()) << got.err;
   expect_spans(files);
+}
+
+TEST_F(TraceFollowing, OfSeveralCommandsAtATimeIsRecordedForEach) {
+  ASSERT_NO_FATAL_FAILURE(start_traced_rig("0"));
+  if (IsSkipped()) return;
+  // One has the metaserver record all that it does, and a put of a pipe that nobody ends has it record, too.
+  BackgroundCommand attached(
+      command({"trace", "attach", "metaserver", "--for", "300s", "--out", path("attached")}), environment());
+  EXPECT_TRUE(eventually([&] { return records("metaserver"); }, kLimit));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const int pipe = ::open(path("pipe").c_str(), O_RDWR | O_CLOEXEC);
+  const std::string put =
+      "exec " + command({}).front() + " put --trace " + path("put") + " - /endless < " + path("pipe");
+  BackgroundCommand endless({"/bin/bash", "-c", put}, environment());
+  const auto recording = [&] { return kintsugi({"trace", "status", "metaserver"}).out; };
+  EXPECT_TRUE(eventually([&] { return recording().starts_with("recording, for 2 commands\n"); }, kLimit));
+  const std::vector<std::string> gets{"get-1", "get-2"};
+  std::vector<std::unique_ptr<BackgroundCommand>> commands;
+  for (const std::string& get : gets)
+    commands.push_back(
+        beside({"get", "--trace", path(get), "/file", path(get + ".back")}, path(get + ".err")));
+  commands.push_back(beside({"stat", "--trace", path("stat"), "/file"}, path("stat.err")));
+  for (const auto& each : commands)
+    EXPECT_EQ(each->exit_code(), 0);
+  ASSERT_TRUE(endless.send(SIGINT));
+  EXPECT_EQ(endless.exit_code(), 128 + SIGINT);
+  ::close(pipe);
+  EXPECT_THAT(recording(), StartsWith("recording\n")) << "for the first one alone, which goes on";
+  EXPECT_EQ(kintsugi({"trace", "detach", "metaserver"}).exit_code, 0);
+  EXPECT_EQ(attached.exit_code(), 0);
+  EXPECT_TRUE(std::filesystem::exists(path("attached")));
+  nobody_records();
+  std::set<std::string> asked{metaserver_};
+  for (size_t index = 0; index < 3; ++index)
+    asked.insert(addresses_.at(daemon_of(server_of(index))));
+  for (const std::string& get : gets) {
+    const std::string err = read_file(path(get + ".err"));
+    EXPECT_THAT(err, Not(HasSubstr("no trace of")));
+    EXPECT_TRUE(read_file(path(get + ".back")) == read_file(file()));
+    for (const std::string& address : asked)
+      EXPECT_THAT(err, HasSubstr("followed to " + address + ": "));
+    const std::vector<std::string> files = files_in(path(get));
+    EXPECT_GE(files.size(), 1 + asked.size());
+    EXPECT_EQ(processes_of_the_largest_flow(files), files.size()) << err;
+  }
+  EXPECT_THAT(files_in(path("stat")),
+              UnorderedElementsAre(path("stat") + "/trace", path("stat") + "/trace." + metaserver_))
+      << "it asked nobody else, whoever was recorded for others: " << read_file(path("stat.err"));
+  // Gets of which nobody wants traces fill a small memory.
+  const auto small = beside({"trace", "attach", daemon_of(server_of(0)), "--memory", "1m", "--for", "300s"},
+                            path("small"), 1);
+  EXPECT_TRUE(eventually(
+      [&] {
+        kintsugi({"get", "--replace", "/file", path("again")});
+        return !small->running();
+      },
+      kLimit));
+  EXPECT_THAT(read_file(path("small")),
+              HasSubstr("ended; its memory was full, so what came later is missing\n"));
 }
 
 TEST_F(TraceFollowing, OfACommandEndsWhenThatIsInterruptedAndNeedsTheRightToAdminister) {

@@ -168,7 +168,7 @@ TEST_F(LaterRecordings, EndWithTheirWaitAndSayWhy) {
   EXPECT_EQ(ended.phase, Phase::kEnded);
   EXPECT_EQ(ended.began_unix_ms, 0);
   EXPECT_EQ(ended.began, "no ReadChunk came meanwhile");
-  EXPECT_EQ(agent.read(0, 100).error().message(), "nothing was recorded: no ReadChunk came meanwhile");
+  EXPECT_EQ(agent.read(0, 0, 100).error().message(), "nothing was recorded: no ReadChunk came meanwhile");
   EXPECT_TRUE(code() == before);
   KINTSUGI_ASSERT_OK(attach("after:50s", seconds(60)));
   (void)wait_for(Phase::kWaiting);

@@ -9,7 +9,9 @@
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
+#include "tracing/agent/agent_status.h"
 #include "tracing/agent/following.h"
+#include "tracing/agent/owners.h"
 #include "tracing/agent/session.h"
 #include "tracing/agent/start_event.h"
 
@@ -17,6 +19,8 @@ namespace kintsugi::tracing {
 
 struct AttachOptions {
   SessionOptions session;
+  /// Who asks: a number that nobody else has; 0: nobody in particular.
+  uint64_t owner = 0;
   /// The code is given back after this time, whatever became of who asked for it.
   Duration limit = std::chrono::seconds(10);
   static constexpr Duration kMostTime = std::chrono::hours(24);
@@ -24,27 +28,10 @@ struct AttachOptions {
   std::optional<StartEvent> event = {};
   /// The recording ends so long after it began, if that is earlier.
   std::optional<Duration> recorded_for = {};
-  /// Requests are followed into other processes on these terms; its deadline is filled in.
+  /// Requests are followed into other processes on these terms, whose deadline is filled in. REQUIRES: there is an owner.
   std::optional<FollowTerms> follow = {};
-};
 
-enum class Phase {
-  kIdle,       ///< nothing was traced yet
-  kPreparing,  ///< the binary is looked through, memory is made
-  kWaiting,    ///< waits for the start event
-  kRecording,
-  kEnded,   ///< the trace is there
-  kFailed,  ///< `failure` says why
-};
-
-struct AgentStatus {
-  Phase phase = Phase::kIdle;
-  std::string path;  ///< file of the trace
-  Status failure;
-  Duration left{};  ///< until the code is given back
-  uint32_t functions = 0, patched = 0, met = 0;
-  std::string began;          ///< what began the recording, or why nothing has
-  int64_t began_unix_ms = 0;  ///< when; 0: it has not begun
+  Status check() const;  ///< kInvalidArgument
 };
 
 /// Any thread may call; no call waits for anything.
@@ -52,35 +39,47 @@ class Agent {
  public:
   static Agent& of_process();
 
-  /// Has a recording begin; status() tells how that goes. If there is one of the same owner, it stays. kConflict: that
-  /// has ended. kAlreadyExists: there is another one. kInvalidArgument.
+  /// Has a recording begin; status() tells how that goes. Owners who want all functions recorded share one recording, with
+  /// the memory of the first of them; one that the owner has already stays. kConflict: the owner's has ended. kAlreadyExists:
+  /// there is one that cannot be shared. kLimitExceeded: too many share it. kUnavailable: it, or one of those who share it, is
+  /// about to end; ask again. kInvalidArgument.
   Status attach(AttachOptions options);
-  /// Has the recording end. `owner`: only if it is this one's; 0: whosever it is. kNotFound: there is none.
+  /// Has the owner's recording end, with 0 everybody's. Others' go on. kNotFound: there is none.
   Status detach(uint64_t owner = 0);
-  AgentStatus status() const;
-  /// Bytes of the trace that ended last, from `offset` on. kNotFound, kConflict: it has not ended.
-  Result<std::string> read(uint64_t offset, size_t most_bytes) const;
+  /// Of the owner's recording; of the process's, if there is no such owner.
+  AgentStatus status(uint64_t owner = 0) const;
+  /// Bytes of the owner's trace, or of the one that ended last, from `offset` on. kNotFound, kConflict: it has not ended.
+  Result<std::string> read(uint64_t owner, uint64_t offset, size_t most_bytes) const;
 
  private:
   Agent() = default;
-  void run(AttachOptions options);
+  Status join(const AttachOptions& options);
+  Status start(AttachOptions options);
+  void run(const AttachOptions& options);
   /// Returns once the event has happened. False: the recording is to end before.
   bool wait_for_event(const StartEvent& event);
-  void record(Session& session, const AttachOptions& options);
+  void record(Session& session);
   End wait_for_end(Session& session);
-  /// False: it was asked to end meanwhile.
-  bool look_later();
+  /// Gives those who leave what was recorded so far. Returns why the recording ends; nothing: somebody stays.
+  std::optional<End> let_leave(const Session& session);
+  /// Who leaves next. When nobody stays, nobody joins any more.
+  std::optional<Owners::Departure> next_to_leave();
+  /// Returns a little later, or when somebody leaves.
+  void look_later();
   void begin(std::string why);
-  void tell(Phase phase, Status failure = {});
+  void tell(Phase phase);
   void tell_counts(const Session& session);
-  bool is_busy() const { return status_.phase >= Phase::kPreparing && status_.phase <= Phase::kRecording; }
+  /// Nobody joins any more, and nothing is followed.
+  void close_to_all();
+  /// The recording is over, for all who are there.
+  void finish(Phase phase, const Status& failure = {}, End end = End::kNone);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  AgentStatus status_;
-  std::chrono::steady_clock::time_point deadline_;
-  std::optional<Duration> recorded_for_;
-  bool wanted_ = false;  ///< the recording is to continue
+  AgentStatus status_;  ///< of the recording of the process
+  Owners owners_;
+  AttachOptions first_;  ///< what the recording was begun with
+  bool ends_ = false;    ///< nobody joins it any more
   std::thread thread_;
 };
 

@@ -13,10 +13,10 @@ namespace kintsugi::tracing {
 inline constexpr auto kOwnRecordingLimit = std::chrono::seconds(60);
 
 /// Returns once this process records. A program without sleds does not: what it asks for is followed all the same.
-/// kAlreadyExists: somebody traces this process.
+/// kAlreadyExists: somebody traces this process in another way.
 Status begin_own_recording(uint64_t owner, uint32_t hops);
-/// Ends the recording of this process, and says what a server says of its own: where the trace lies, or why there is none, and into
+/// Ends the owner's recording of this process, and says what a server says of its own: where the trace lies, or why there is none, and into
 /// whom calls were followed. REQUIRES: it was begun.
-proto::TraceResponse end_own_recording();
+proto::TraceResponse end_own_recording(uint64_t owner);
 
 }  // namespace kintsugi::tracing

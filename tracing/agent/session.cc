@@ -17,6 +17,7 @@
 
 #include "tracing/agent/patching.h"
 #include "tracing/agent/payload.h"
+#include "tracing/records/trace_copy.h"
 
 namespace kintsugi::tracing {
 namespace {
@@ -57,6 +58,24 @@ class Growing {
   Recording& recording_;
 };
 
+/// Room for it is made in the directory.
+Result<NewTrace> make_trace(const std::string& directory, uint64_t bytes, const TraceIdentity& identity) {
+  static uint32_t number = 0;
+  KINTSUGI_TRY(make_trace_directory(directory));
+  remove_old_traces(directory, kOldTraces - 1);
+  const std::string program = identity.program.substr(identity.program.rfind('/') + 1);
+  Result<TraceMemory> memory = Status{Code::kAlreadyExists, ""};
+  std::string path;
+  // An earlier process that had the same pid may have left some.
+  for (size_t tries = 0; tries <= kOldTraces && !memory && memory.error().code() == Code::kAlreadyExists;
+       ++tries) {
+    path = fmt::format("{}/{}-{}-{}.trace", directory, program, ::getpid(), ++number);
+    memory = TraceMemory::make(path, bytes, identity);
+  }
+  if (!memory) return memory.error();
+  return NewTrace{number, std::move(path), std::move(*memory)};
+}
+
 Status code_is_locked() {
   return {Code::kPermissionDenied, "the kernel does not let the code of this process be changed"};
 }
@@ -78,10 +97,9 @@ Status SessionOptions::check() const {
 }
 
 Result<std::unique_ptr<Session>> Session::open(const Image& image, const SessionOptions& options) {
-  static uint32_t number = 0;
   KINTSUGI_TRY(options.check());
   KINTSUGI_TRY(check_no_debugger());
-  const bool everything = options.everything || options.start == "all";
+  const bool everything = options.everything || options.start == kEveryFunction;
   std::vector<uint32_t> first;
   if (everything) {
     first.resize(image.sleds().functions);
@@ -93,42 +111,34 @@ Result<std::unique_ptr<Session>> Session::open(const Image& image, const Session
     KINTSUGI_ASSIGN(first, image.functions_named(options.start));
   }
   KINTSUGI_ASSIGN(std::vector<uint8_t> values, image.recorded_values(options.recorded));
-  KINTSUGI_TRY(make_trace_directory(options.directory));
-  remove_old_traces(options.directory, kOldTraces - 1);
-  const std::string program = image.path().substr(image.path().rfind('/') + 1);
-  const TraceIdentity identity{image.path(), image.build_id(), options.start, options.mode,
-                               image.sleds().functions};
-  std::string path;
-  Result<TraceMemory> memory = Status{Code::kAlreadyExists, ""};
-  // An earlier process that had the same pid may have left some.
-  for (size_t tries = 0; tries <= kOldTraces && !memory && memory.error().code() == Code::kAlreadyExists;
-       ++tries) {
-    path = fmt::format("{}/{}-{}-{}.trace", options.directory, program, ::getpid(), ++number);
-    memory = TraceMemory::make(path, options.bytes, identity);
-  }
-  if (!memory) return memory.error();
-  std::unique_ptr<Session> session(new Session(image, std::move(*memory), path, options.mode));
-  session->recording_->number = number;
+  TraceIdentity identity{image.path(), image.build_id(), options.start, options.mode,
+                         image.sleds().functions};
+  KINTSUGI_ASSIGN(NewTrace trace, make_trace(options.directory, options.bytes, identity));
+  std::unique_ptr<Session> session(
+      new Session(image, std::move(trace), std::move(identity), options.directory));
   session->values_ = std::move(values);
   session->recording_->arguments = session->values_.data();
   KINTSUGI_TRY(session->begin(first, everything));
   return session;
 }
 
-Session::Session(const Image& image, TraceMemory memory, std::string path, Mode mode)
+Session::Session(const Image& image, NewTrace trace, TraceIdentity identity, std::string directory)
     : image_(image),
-      memory_(std::move(memory)),
-      path_(std::move(path)),
+      identity_(std::move(identity)),
+      directory_(std::move(directory)),
+      memory_(std::move(trace.memory)),
+      path_(std::move(trace.path)),
       patched_(std::make_unique<uint8_t[]>(image.sleds().functions)),
       met_(std::make_unique<Shared<uint8_t>[]>(image.sleds().functions)),
       recording_(std::make_unique<Recording>()),
       lost_before_(lost_by_unknown_threads()) {
   Recording& recording = *recording_;
+  recording.number = trace.number;
   recording.header = &memory_.header();
   recording.threads = memory_.threads();
   recording.blocks = memory_.blocks();
   recording.block_count = memory_.header().blocks;
-  recording.circular = mode == Mode::kCircular;
+  recording.circular = identity_.mode == Mode::kCircular;
   recording.image = &image.sleds();
   recording.call_begin = image.calls().begin.data();
   recording.callees = image.calls().callees.data();
@@ -190,6 +200,16 @@ Status Session::close(End end) {
   new std::vector<uint8_t>(std::move(values_));
   new TraceMemory(std::move(memory_));
   return {Code::kInternal, "a thread that is traced makes no progress"};
+}
+
+Result<std::string> Session::copy(End end) const {
+  const uint32_t blocks = blocks_in_use(memory_);
+  const uint64_t bytes = kBlocksOffset + uint64_t{blocks} * kTraceBlockBytes;
+  KINTSUGI_ASSIGN(NewTrace trace, make_trace(directory_, std::max(bytes, kLeastTraceBytes), identity_));
+  copy_records(memory_, blocks, trace.memory);
+  trace.memory.header().lost += lost_by_unknown_threads() - lost_before_;
+  trace.memory.finish(end);
+  return trace.path;
 }
 
 void Session::look_after() {

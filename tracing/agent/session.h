@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/status.h"
@@ -12,9 +13,12 @@
 
 namespace kintsugi::tracing {
 
+/// The start of a recording that has all functions from the beginning.
+inline constexpr std::string_view kEveryFunction = "all";
+
 struct SessionOptions {
   std::string directory;
-  /// What begins the recording: "all", or the name of a function. Nothing is recorded before, and only what that function does can be
+  /// What begins the recording: kEveryFunction, or the name of a function. Nothing is recorded before, and only what that function does can be
   /// reached from then on.
   std::string start;
   Mode mode = Mode::kLinear;
@@ -25,6 +29,13 @@ struct SessionOptions {
   std::vector<RecordedValues> recorded = {};
 
   Status check() const;  ///< kInvalidArgument
+};
+
+/// A trace of a number that no other one of this process has.
+struct NewTrace {
+  uint32_t number = 0;
+  std::string path;
+  TraceMemory memory;
 };
 
 /// One at a time. Belongs to the thread of the agent; the traced threads continue meanwhile.
@@ -41,6 +52,10 @@ class Session {
   /// Called again and again while the session is open: reads the clock, and takes the right to write code away that nobody used lately.
   void look_after();
 
+  /// Writes what was recorded so far to a file of its own, for somebody who leaves while the recording goes on. Returns its path. REQUIRES:
+  /// the mode is linear. kNoSpace: there is not so much memory.
+  Result<std::string> copy(End end) const;
+
   bool started() const { return recording_->started.load_relaxed(); }
   bool full() const;
   const std::string& path() const { return path_; }
@@ -52,10 +67,12 @@ class Session {
   Recording& recording() { return *recording_; }  ///< for benchmarks
 
  private:
-  Session(const Image& image, TraceMemory memory, std::string path, Mode mode);
+  Session(const Image& image, NewTrace trace, TraceIdentity identity, std::string directory);
   Status begin(const std::vector<uint32_t>& first, bool everything);
 
   const Image& image_;
+  const TraceIdentity identity_;
+  const std::string directory_;
   TraceMemory memory_;
   const std::string path_;
   std::vector<uint8_t> values_;  ///< by function - 1: those that are recorded

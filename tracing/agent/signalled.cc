@@ -52,7 +52,8 @@ void serve_signals() {
     const Duration limit = wanted <= milliseconds(0) ? Duration(kLimitOfASignal)
                                                      : std::min<Duration>(wanted, AttachOptions::kMostTime);
     const Status begun = Agent::of_process().attach(
-        {.session = {.directory = default_trace_directory(), .start = "all"}, .limit = limit});
+        {.session = {.directory = default_trace_directory(), .start = std::string(kEveryFunction)},
+         .limit = limit});
     if (begun.ok())
       log::info("tracing: a signal came");
     else

@@ -16,8 +16,7 @@ namespace {
 constexpr std::string_view kMethod = "method:";
 /// Of a name that nobody knows, in the message that says so.
 constexpr size_t kMostLetters = 40;
-constexpr std::string_view kEverything = "all";
-/// Whoever announces a call waits no longer.
+/// Whoever attaches or announces a call waits no longer.
 constexpr auto kPrepareLimit = std::chrono::seconds(5);
 constexpr auto kPrepareLook = std::chrono::milliseconds(1);
 
@@ -37,18 +36,41 @@ AttachOptions options_of(const proto::TraceRequest& request) {
     options.session.recorded.push_back(
         {each.function(), static_cast<uint8_t>(std::min(each.places(), kAll))});
   }
-  if (request.owner() != 0)
-    options.follow = FollowTerms{.owner = request.owner(),
-                                 .hops = request.hops(),
+  options.owner = request.owner();
+  if (options.owner != 0)
+    options.follow = FollowTerms{.hops = request.hops(),
                                  .bytes = options.session.bytes,
                                  .circular = request.circular(),
                                  .recorded = options.session.recorded};
   return options;
 }
 
+Status no_owner() {
+  return {Code::kInvalidArgument, "a call without an owner cannot be followed"};
+}
+
 Status no_one_follows(std::string_view start) {
   return {Code::kInvalidArgument, fmt::format("{} is no request: what is followed is method:NAME, or all",
                                               quoted(start, kMostLetters))};
+}
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// Returns a little later. False: not before the deadline.
+asio::awaitable<bool> look_later(asio::steady_timer& timer, SteadyTime deadline) {
+  if (std::chrono::steady_clock::now() >= deadline) co_return false;
+  timer.expires_after(kPrepareLook);
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return true;
+}
+
+/// Attaches, and waits for those who are about to leave.
+asio::awaitable<Status> attach(AttachOptions options, SteadyTime deadline) {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  Status attached = Agent::of_process().attach(options);
+  while (attached.code() == Code::kUnavailable && co_await look_later(timer, deadline))
+    attached = Agent::of_process().attach(options);
+  co_return attached;
 }
 
 }  // namespace
@@ -64,10 +86,12 @@ void describe(const AgentStatus& status, proto::TraceResponse& response) {
   response.set_met(status.met);
   response.set_began(status.began);
   response.set_began_unix_ms(status.began_unix_ms);
+  response.set_owner(status.owner);
+  response.set_owners(status.owners);
+  response.set_end(static_cast<proto::TraceResponse::End>(status.end));
   const Following& following = Following::of_process();
-  response.set_owner(following.owner());
-  response.set_requests(following.requests());
-  for (const auto& [address, outcome] : following.peers()) {
+  response.set_requests(following.requests(status.owner));
+  for (const auto& [address, outcome] : following.peers(status.owner)) {
     proto::FollowedPeer& peer = *response.add_followed();
     peer.set_address(address);
     peer.set_code(static_cast<uint32_t>(outcome.code()));
@@ -91,7 +115,7 @@ Result<const void*> TraceService::code_of_method(std::string_view name) const {
                                              quoted(name, kMostLetters), fmt::join(served, ", "))};
 }
 
-Status TraceService::attach(const proto::TraceRequest& request) const {
+Result<AttachOptions> TraceService::attach_options(const proto::TraceRequest& request) const {
   AttachOptions options = options_of(request);
   const std::string_view start = request.start();
   const bool is_method = start.starts_with(kMethod);
@@ -102,54 +126,55 @@ Status TraceService::attach(const proto::TraceRequest& request) const {
   if (options.event && options.event->kind == StartEvent::Kind::kSlow)
     if (const auto served = code_of_method(rpc::method_name(options.event->method)); !served)
       return served.error();
+  if (request.follow() && !options.follow) return no_owner();
   if (!request.follow()) options.follow.reset();
   if (options.follow) {
-    if (!is_method && start != kEverything) return no_one_follows(start);
+    if (!is_method && start != kEveryFunction) return no_one_follows(start);
     options.follow->everything = !is_method;
     options.follow->own_work = !is_method && followed_ == Followed::kOwnWork;
     if (is_method) options.follow->method = rpc::method_named(start.substr(kMethod.size()));
     // A request is known by its frame, which comes before its handler begins.
-    options.session.start = kEverything;
+    options.session.start = kEveryFunction;
     options.session.start_code = nullptr;
   }
-  return Agent::of_process().attach(std::move(options));
+  return options;
 }
 
 asio::awaitable<Status> TraceService::follow(const proto::TraceRequest& request) {
-  if (request.owner() == 0)
-    co_return Status{Code::kInvalidArgument, "a call without an owner cannot be followed"};
+  if (request.owner() == 0) co_return no_owner();
   AttachOptions options = options_of(request);
-  options.session.start = kEverything;
-  Agent& agent = Agent::of_process();
-  KINTSUGI_CO_TRY(agent.attach(std::move(options)));
-  asio::steady_timer timer(co_await asio::this_coro::executor);
+  options.session.start = kEveryFunction;
   const auto deadline = std::chrono::steady_clock::now() + kPrepareLimit;
-  AgentStatus status = agent.status();
-  while (status.phase == Phase::kPreparing && std::chrono::steady_clock::now() < deadline) {
-    timer.expires_after(kPrepareLook);
-    co_await timer.async_wait(asio::use_awaitable);
-    status = agent.status();
-  }
+  KINTSUGI_CO_TRY(co_await attach(std::move(options), deadline));
+  const Agent& agent = Agent::of_process();
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  AgentStatus status = agent.status(request.owner());
+  while (status.phase == Phase::kPreparing && co_await look_later(timer, deadline))
+    status = agent.status(request.owner());
   if (status.phase == Phase::kFailed) co_return status.failure;
   if (status.phase == Phase::kPreparing) co_return Status{Code::kDeadlineExceeded, "it prepares too long"};
-  co_return Following::of_process().expect(request.connection(), request.call());
+  co_return Following::of_process().expect(request.owner(), request.connection(), request.call());
 }
 
 asio::awaitable<Status> TraceService::operator()(Context, const proto::TraceRequest& request,
                                                  proto::TraceResponse& response) {
   Agent& agent = Agent::of_process();
   switch (request.action()) {
-    case proto::TraceRequest::ATTACH: KINTSUGI_CO_TRY(attach(request)); break;
+    case proto::TraceRequest::ATTACH: {
+      KINTSUGI_CO_ASSIGN(AttachOptions options, attach_options(request));
+      KINTSUGI_CO_TRY(co_await attach(std::move(options), std::chrono::steady_clock::now() + kPrepareLimit));
+      break;
+    }
     case proto::TraceRequest::DETACH: KINTSUGI_CO_TRY(agent.detach(request.owner())); break;
     case proto::TraceRequest::FOLLOW: KINTSUGI_CO_TRY(co_await follow(request)); break;
     case proto::TraceRequest::READ: {
-      KINTSUGI_CO_ASSIGN(*response.mutable_data(), agent.read(request.offset(), kMostBytes));
+      KINTSUGI_CO_ASSIGN(*response.mutable_data(), agent.read(request.owner(), request.offset(), kMostBytes));
       break;
     }
     case proto::TraceRequest::STATUS: break;
     default: co_return Status{Code::kInvalidArgument, "an unknown request to trace"};
   }
-  describe(agent.status(), response);
+  describe(agent.status(request.owner()), response);
   co_return Status{};
 }
 

@@ -9,12 +9,13 @@
 #include "common/proto/trace.pb.h"
 #include "common/rpc/server.h"
 #include "common/runtime/context.h"
+#include "tracing/agent/agent_status.h"
 
 namespace kintsugi::tracing {
 
-struct AgentStatus;
+struct AttachOptions;
 
-/// What this process says of its recording and of those that it was followed into.
+/// What this process says of an owner's recording and of those that it was followed into.
 void describe(const AgentStatus& status, proto::TraceResponse& response);
 
 /// What `--start all --follow` follows of a process.
@@ -23,7 +24,8 @@ enum class Followed : uint8_t {
   kOwnWork,   ///< what it asks others for: it serves the kernel or a user
 };
 
-/// A handler for Server::handle: it asks the agent of the process. Only who announces a call waits, until everything is recorded.
+/// A handler for Server::handle: it asks the agent of the process. Who announces a call waits until everything is recorded, and whoever
+/// attaches until a recording that is about to end has ended.
 class TraceService {
  public:
   /// At most so many bytes of a trace come with one answer.
@@ -42,7 +44,7 @@ class TraceService {
   }
 
  private:
-  Status attach(const proto::TraceRequest& request) const;
+  Result<AttachOptions> attach_options(const proto::TraceRequest& request) const;
   static asio::awaitable<Status> follow(const proto::TraceRequest& request);
   /// kNotFound: the server has no such method; says which it has.
   Result<const void*> code_of_method(std::string_view name) const;
