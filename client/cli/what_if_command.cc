@@ -270,8 +270,13 @@ void print_method(const Question& question, const Forecast& forecast) {
                question.described ? "" : " from what servers hold", cluster.policy.name(),
                human_bytes(static_cast<uint64_t>(cluster.chunk_bytes)));
   }
-  fmt::print("  a dead server is noticed after {:g} s; stripes that can still lose two chunks wait {} more\n",
-             cluster.detection_seconds, time_text(cluster.delay_seconds));
+  const std::string sooner =
+      question.loss.servers.size() > 1
+          ? fmt::format(", one of several up to {:g} s sooner", cluster.heartbeat_seconds)
+          : "";
+  fmt::print(
+      "  a dead server is noticed after {:g} s{}; stripes that can still lose two chunks wait {} more\n",
+      cluster.detection_seconds, sooner, time_text(cluster.delay_seconds));
   if (question.rates_unknown > 0)
     fmt::print("  the link of {} is not known, and taken to be as the others, or as --link says\n",
                counted(question.rates_unknown, "server"));
@@ -309,6 +314,7 @@ Json assumptions_json(const Question& question) {
           {"chunk_bytes", static_cast<uint64_t>(cluster.chunk_bytes)},
           {"placement", cluster.stripes ? "known" : "drawn"},
           {"detection_seconds", cluster.detection_seconds},
+          {"heartbeat_seconds", cluster.heartbeat_seconds},
           {"delay_seconds", cluster.delay_seconds},
           {"repair_limit_bytes_per_second", cluster.repair_limit},
           {"rack_bytes_per_second", cluster.rack_rate},

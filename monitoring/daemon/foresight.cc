@@ -252,7 +252,7 @@ std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& sn
     const auto known = std::ranges::find(snapshot.servers, each.server, &model::ServerLife::name);
     if (known != snapshot.servers.end()) verdict.set_server_id(known->server_id);
     verdict.set_region(each.what.metric);
-    const augury::Exhaustion& end = each.what.exhaustion;
+    const metric_trace::Exhaustion& end = each.what.exhaustion;
     proto::Forecast& forecast = *verdict.mutable_forecast();
     forecast.set_now(each.what.now);
     forecast.set_limit(each.what.limit);

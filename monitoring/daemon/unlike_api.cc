@@ -89,9 +89,12 @@ std::string unlike_document(const MetricsQuery& query, const std::string& direct
   found.not_judged = std::move(not_judged);
   const auto is_peer = [&](const auto& each) { return !query.server.empty() && each.source != query.server; };
   std::erase_if(found.odd, is_peer);
+  std::erase_if(found.also_changed, is_peer);
   std::erase_if(found.healthy, is_peer);
   std::erase_if(found.not_judged, is_peer);
-  if (header && found.odd.empty() && found.healthy.empty() && found.not_judged.empty()) {
+  const bool nothing =
+      found.odd.empty() && found.also_changed.empty() && found.healthy.empty() && found.not_judged.empty();
+  if (header && nothing) {
     document["problem"] = "nothing was recorded lately" + (query.server.empty() ? "" : " of " + query.server);
   } else if (header) {
     const judging::Report report = judging::report_of(found);

@@ -26,28 +26,26 @@ std::string also(const std::vector<std::string>& aliases) {
   return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
 }
 
-void add(Findings& report, const orion::Finding& finding) {
-  report.odd = true;
-  report.lines.push_back(
-      fmt::format("{}: unlike the healthy time from {} to {}, {:.1f} times what healthy times show",
-                  finding.source, time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
-  Document json{{"server", finding.source},
-                {"excess", finding.excess},
-                {"peers", finding.peers},
-                {"from_ns", finding.from_ns},
-                {"to_ns", finding.to_ns},
-                {"windows", finding.windows},
-                {"healthy_windows", finding.healthy_windows},
-                {"load", finding.load},
-                {"foreign_load", finding.foreign_load},
-                {"metrics", Document::array()},
-                {"regions", Document::array()}};
+void add(Findings& report, const orion::Finding& finding, bool accused) {
+  report.odd |= accused;
+  report.lines.push_back(fmt::format(
+      "{}: {} from {} to {}, {:.1f} times what healthy times show", finding.source,
+      accused ? "unlike the healthy time" : "changed, but has too few peers to tell whether that is a fault:",
+      time_of(finding.from_ns), time_of(finding.to_ns), finding.excess));
+  Document json{{"server", finding.source},     {"accused", accused},
+                {"excess", finding.excess},     {"peers", finding.peers},
+                {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
+                {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
+                {"load", finding.load},         {"foreign_load", finding.foreign_load},
+                {"metrics", Document::array()}, {"regions", Document::array()}};
   for (const orion::OddMetric& metric : finding.metrics) {
-    report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now", metric.name, also(metric.aliases),
-                                       metric.healthy, metric.now));
+    report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now{}", metric.name, also(metric.aliases),
+                                       metric.healthy, metric.now,
+                                       metric.runs_out ? ", and goes towards its limit" : ""));
     json["metrics"].push_back({{"name", metric.name},
                                {"aliases", metric.aliases},
                                {"score", metric.score},
+                               {"runs_out", metric.runs_out},
                                {"healthy", metric.healthy},
                                {"now", metric.now}});
   }
@@ -70,7 +68,9 @@ void add(Findings& report, const orion::Finding& finding) {
 Findings findings_of(const orion::Localisation& found) {
   Findings out;
   for (const orion::Finding& finding : found.odd)
-    add(out, finding);
+    add(out, finding, /*accused=*/true);
+  for (const orion::Finding& finding : found.also_changed)
+    add(out, finding, /*accused=*/false);
   for (const orion::NotJudged& each : found.not_judged)
     out.not_judged(each.source, each.why);
   return out;

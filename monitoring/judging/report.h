@@ -12,7 +12,7 @@
 namespace kintsugi::judging {
 
 struct Report {
-  bool odd = false;                ///< something is unlike the healthy time, or runs out
+  bool odd = false;                ///< something is unlike the healthy time and accused of it, or runs out
   std::vector<std::string> lines;  ///< the findings as text for people
   std::string json;                ///< the same findings, as an array with an object for each
 };

@@ -39,6 +39,7 @@ struct Cluster {
   double usual_rate = 0;           ///< bytes/s of links that are not known, while no other is
   double rack_rate = 0;            ///< bytes/s between a rack and the others, each way; 0: no limit
   double detection_seconds = 10;   ///< time until a silent server is dead: setting dead_after
+  double heartbeat_seconds = 1;    ///< time between two heartbeats of a server: setting heartbeat_interval
   double delay_seconds = 15 * 60;  ///< setting repair.delay
   double repair_limit = 0;         ///< bytes/s that repairs may take of each link; 0: no limit
   uint32_t max_per_server = 16;    ///< setting repair.max_per_server

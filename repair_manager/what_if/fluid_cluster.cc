@@ -76,7 +76,7 @@ std::optional<StripeView> FluidCluster::stripe(StripeId id) const {
 asio::awaitable<Status> FluidCluster::commit_repair(Context, ChunkId chunk, ServerId, ServerId server) {
   StripeView& stripe = state_.stripes[chunk.stripe.value - 1];
   const auto lacking = static_cast<uint32_t>(std::ranges::count_if(
-      stripe.chunks, [](const ChunkView& each) { return !each.available && each.length > 0; }));
+      stripe.chunks, [this](const ChunkView& each) { return each.length > 0 && !can_be_read(each); }));
   ChunkView& placed = stripe.chunks[chunk.index];
   placed.server = server;
   placed.available = true;
@@ -110,6 +110,15 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FluidCluster::execute(Contex
     co_await transfer->ended.wait();
   if (stopping_) co_return Status{Code::kCancelled, "the simulation ends"};
   co_return proto::RepairChunkResponse{};
+}
+
+bool FluidCluster::can_be_read(const ChunkView& chunk) const {
+  return chunk.available && chunk.server && state_.servers[position(chunk.server.value)].alive;
+}
+
+void FluidCluster::set_available(const std::vector<ChunkId>& chunks, bool available) {
+  for (const ChunkId chunk : chunks)
+    state_.stripes[chunk.stripe.value - 1].chunks[chunk.index].available = available;
 }
 
 void FluidCluster::stop() {

@@ -45,6 +45,10 @@ struct FluidState {
   /// Seconds for which a simulated one stands: every repair takes so much less time.
   double seconds_each = 1;
 
+  /// Seconds after which the metaserver declares a server dead that is not alive, by server; empty: all are dead at once.
+  /// Who simulates does so (set_available).
+  std::vector<double> declared_seconds;
+
   bool fills_up = false;  ///< rebuilt chunks take the free space of their servers
   FluidNetwork::Settings network = {};
 };
@@ -55,7 +59,7 @@ class FluidCluster final : public repair_manager::ClusterView {
   struct Commit {
     TimePoint began, at;
     double bytes = 0;      ///< bytes of all repairs for which this one stands
-    uint32_t lacking = 0;  ///< chunks that its stripe lacked, this one included
+    uint32_t lacking = 0;  ///< chunks that its stripe lacked, this one included, noticed or not
     StripeId stripe;
   };
 
@@ -73,6 +77,8 @@ class FluidCluster final : public repair_manager::ClusterView {
                                                               proto::RepairChunkRequest request) override;
   /// Every execute() ends soon, with kCancelled. Nothing may begin from now on.
   void stop();
+  /// Chunks of a server that is not alive count as available until it is declared dead, though no repair can use them.
+  void set_available(const std::vector<ChunkId>& chunks, bool available);
 
   /// Sends a chunk from server to server, by their positions, which takes the time of so many repairs.
   void send(uint32_t from, uint32_t to, double bytes, std::function<void()> arrived, double repairs = 1);
@@ -119,6 +125,7 @@ class FluidCluster final : public repair_manager::ClusterView {
     double sums;
   };
 
+  bool can_be_read(const repair_manager::ChunkView& chunk) const;
   void begin(const proto::RepairChunkRequest& request, const Done& done, size_t& open);
   void begin_pipeline(const proto::RepairChunkRequest& request, uint32_t root, const Done& done);
   void begin_store_and_forward(const proto::RepairChunkRequest& request, const Nodes& nodes, uint32_t parent,

@@ -17,13 +17,20 @@ namespace {
 // A simulated repair takes at most the time of so many real ones. One that stands for more is simulated on a shorter
 // scale of time: the repair manager looks for what it can start every second, and a year of that would take hours.
 constexpr double kMostTime = 16;
+// The metaserver looks for dead servers so often in a heartbeat interval.
+constexpr uint32_t kLooks = 4;
 // Rates that differ by less are the same.
 constexpr double kEven = 0.98;
 
 class Question {
  public:
   Question(const Cluster& cluster, const Loss& loss, const std::vector<bool>& lost)
-      : cluster_(cluster), loss_(loss), lost_(lost), stripes_(cluster, lost, loss.seed) {}
+      : cluster_(cluster),
+        loss_(loss),
+        lost_(lost),
+        stripes_(cluster, lost, loss.seed),
+        heard_before_(heard_before(cluster, lost, loss.seed)),
+        first_(std::ranges::max(heard_before_)) {}
 
   /// The servers that are lost, by position. kInvalidArgument: no such server, the same twice, or none.
   static Result<std::vector<bool>> lost_servers(const Cluster& cluster, const Loss& loss) {
@@ -76,6 +83,26 @@ class Question {
   }
 
  private:
+  /// Seconds by which each server is declared dead before detection_seconds have passed since the loss, by position. Its
+  /// last heartbeat was up to one interval before the loss, so that several are declared dead one after another, each when
+  /// the metaserver looks the next time. One server alone counts as declared at the end.
+  static std::vector<double> heard_before(const Cluster& cluster, const std::vector<bool>& lost,
+                                          uint64_t seed) {
+    std::vector<double> before(lost.size());
+    SeededRandom random(~seed);  // other numbers than those by which stripes are drawn
+    const auto dies = [&](size_t i) { return lost[i] && cluster.servers[i].alive; };
+    size_t dying = 0;
+    for (size_t i = 0; i < lost.size(); ++i)
+      dying += dies(i);
+    for (size_t i = 0; i < lost.size() && dying > 1; ++i)
+      if (dies(i))
+        before[i] = cluster.heartbeat_seconds * static_cast<double>(random.below(kLooks)) / double{kLooks};
+    return before;
+  }
+
+  /// Seconds from the loss until the first server is declared dead.
+  double first_declared() const { return cluster_.detection_seconds - first_; }
+
   Facts facts() const {
     Facts facts{
         .policy = stripes_.policy(), .lost_chunks = stripes_.chunks(), .lost_servers = loss_.servers.size()};
@@ -125,6 +152,8 @@ class Question {
 
   FluidState state_of(double repairs) {
     FluidState state{.rack_rate = cluster_.rack_rate, .fills_up = true};
+    for (size_t i = 0; i < lost_.size(); ++i)
+      state.declared_seconds.push_back(lost_[i] && cluster_.servers[i].alive ? first_ - heard_before_[i] : 0);
     if (cluster_.usual_rate > 0) state.link.bytes_per_second = cluster_.usual_rate;
     for (size_t i = 0; i < cluster_.servers.size(); ++i)
       state.servers.push_back(view_of(i));
@@ -154,7 +183,7 @@ class Question {
     FluidState state = state_of(repairs);
     forecast.seconds_each = state.seconds_each;
     const SimulatedLoss loss = simulate_loss(std::move(state), options(), kBusiestLinks);
-    const double wait = cluster_.detection_seconds;
+    const double wait = first_declared();
     const auto after = [wait](std::optional<double> time) {
       return time ? std::optional(*time + wait) : time;
     };
@@ -211,7 +240,7 @@ class Question {
 
   void fill_in(const ClosedForm& times, Forecast& forecast) const {
     const uint32_t spare = stripes_.policy().tolerated() - 1;
-    const double begins = cluster_.detection_seconds + (spare > 1 ? cluster_.delay_seconds : 0);
+    const double begins = first_declared() + (spare > 1 ? cluster_.delay_seconds : 0);
     forecast.repairs_each = 0;
     forecast.stripes = stripes_.chunks();
     forecast.begins_seconds = begins;
@@ -225,6 +254,8 @@ class Question {
   const Loss& loss_;
   const std::vector<bool> lost_;
   LostStripes stripes_;
+  const std::vector<double> heard_before_;  // index: server
+  const double first_;                      // the largest of them
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class Run {
   SimulatedLoss carry_out(size_t most_links) {
     manager_.start();
     for (auto& [server, chunks] : cluster_.missing_chunks())
-      manager_.server_dead(server, chunks);
+      declare_dead(server, std::move(chunks));
     world_.run_until([this] { return all_done() || stands_still(); }, kLongest);
     loss_.failed = manager_.counts().failed;
     loss_.work.turns = cluster_.network().turns();
@@ -57,7 +57,25 @@ class Run {
     return options;
   }
 
-  /// Seconds from the declaration of death until then, of those that simulated ones stand for.
+  /// Does so now, or when it is time. Until then the chunks are thought to be there.
+  void declare_dead(ServerId server, std::vector<ChunkId> chunks) {
+    const FluidState& state = cluster_.state();
+    const size_t at = server.value - 1;  // none where no server had the chunks
+    const double wait = at < state.declared_seconds.size() ? state.declared_seconds[at] : 0;
+    if (wait <= 0) {
+      manager_.server_dead(server, std::move(chunks));
+      return;
+    }
+    cluster_.set_available(chunks, true);
+    const std::chrono::duration<double> simulated{wait / state.seconds_each};
+    world_.clock().call_at(began_ + std::chrono::duration_cast<Duration>(simulated),
+                           [this, server, chunks = std::move(chunks)] {
+                             cluster_.set_available(chunks, false);
+                             manager_.server_dead(server, chunks);
+                           });
+  }
+
+  /// Seconds from the first declaration of death until then, of those that simulated ones stand for.
   double seconds_until(TimePoint then) const {
     return to_seconds(then - began_) * cluster_.state().seconds_each;
   }

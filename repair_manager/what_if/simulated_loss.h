@@ -24,7 +24,7 @@ struct Work {
   uint64_t plans = 0;   ///< repairs that were planned and carried out
 };
 
-/// Seconds since the servers were declared dead. A stripe counts as often as the repairs for which its own stands.
+/// Seconds since the first server was declared dead. A stripe counts as often as the repairs for which its own stands.
 struct SimulatedLoss {
   double chunks = 0, stripes = 0, lost_stripes = 0;
   double waiting_chunks = 0;  ///< could be rebuilt and were not: there is no server for them

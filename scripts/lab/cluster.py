@@ -214,12 +214,12 @@ class Cluster:
         keys = {f"KINTSUGI_{key.replace('.', '_').upper()}": value for key, value in self._tls(CLIENT).items() if self.keys}
         return dict(os.environ, KINTSUGI_META=f"{self.network.address(META)}:{self.port}", KINTSUGI_SECRET_FILE=str(self.secret), **keys)
 
-    def start_cli(self, *arguments, **options):
-        """A client command in the background."""
-        return self.network.start(CLIENT, self.binaries / "kintsugi", *arguments, env=self.environment(), **options)
+    def start_cli(self, *arguments, program=None, **options):
+        """A client command in the background; `program`: another `kintsugi` than that of the cluster."""
+        return self.network.start(CLIENT, program or self.binaries / "kintsugi", *arguments, env=self.environment(), **options)
 
-    def cli(self, *arguments, check=True):
-        process = self.start_cli(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def cli(self, *arguments, check=True, program=None):
+        process = self.start_cli(*arguments, program=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             out, error = process.communicate()
         except BaseException:
@@ -230,8 +230,8 @@ class Cluster:
             raise CommandFailed(f"kintsugi {' '.join(map(str, arguments))}: {error.strip() or out.strip()}")
         return subprocess.CompletedProcess(arguments, process.returncode, out, error)
 
-    def cli_json(self, *arguments):
-        return json.loads(self.cli(*arguments, "--json").stdout)
+    def cli_json(self, *arguments, program=None):
+        return json.loads(self.cli(*arguments, "--json", program=program).stdout)
 
 
 class CommandFailed(LabError):

@@ -2,11 +2,13 @@
 """What `kintsugi repair what-if` says of a loss, beside what the loss then takes: a cluster in network namespaces with links of a limited rate.
 
     sudo scripts/lab/what_if.py [--servers 12] [--racks 4] [--lose rack] [--rate-mbit 100] [--policy rs-4-2-1024k] [--chunk-mib 8] [--stripes 50]
-                                [--runs 3] [--dir DIRECTORY] [--binaries build/release/bin] [--out FILE]
+                                [--runs 3] [--dir DIRECTORY] [--binaries build/release/bin] [--other KINTSUGI] [--out FILE]
 
 Each run makes a cluster, writes one file, asks what would be if a rack (or a server: --lose server) died now, kills its servers at once by their
 process ids, and waits until all is redundant again. Times count from the kill; "repair" counts from the begin of the first repair. When half, 90 %
 and all of the lost bytes are rebuilt follows from the repair history, with the bytes of a repair spread evenly over its time, as the forecast does.
+The forecast is of the cluster as it is: it knows where all chunks lie. `--other` asks a second `kintsugi` for its forecast at the same moment, so that
+two versions are compared on the same losses.
 Needs root and iproute2. A machine that is short of processor makes repairs slower than their links: see `processor`, the share of the machine that
 was busy meanwhile.
 """
@@ -36,9 +38,9 @@ def busy_and_all():
     return sum(fields) - fields[3] - fields[4], sum(fields)
 
 
-def forecast(cluster, arguments, lost):
+def forecast(cluster, arguments, lost, program=None):
     words = ["--rack", lost] if arguments.lose == "rack" else ["--server", lost]
-    answer = cluster.cli_json("repair", "what-if", *words, "--budget", "0")
+    answer = cluster.cli_json("repair", "what-if", *words, "--budget", "0", program=program)
     times = {name: answer[f"{name}_seconds"] for name in ("begins", "half", "most", "all")}
     if None in times.values():
         raise LabError(f"the forecast has no end: {answer['waiting_chunks']:.0f} chunks wait")
@@ -118,6 +120,7 @@ def run_once(network, arguments, directory, number, rate):
             dying = dying[:1]
             lost = dying[0]["name"]
         foretold, answer = forecast(cluster, arguments, lost)
+        foretold_by_other = forecast(cluster, arguments, lost, arguments.other)[0] if arguments.other else None
         used, all_used = busy_and_all()
         killed = time.time()
         for state in dying:
@@ -137,12 +140,14 @@ def run_once(network, arguments, directory, number, rate):
     begin = min(r["started_ns"] for r in records) * 1e-9
     numbers = {server: state["number"] for server, state in states.items()}
     return {"repairs": [repair_text(r, begin, numbers) for r in records], "lost": lost, "chunks": answer["chunks"], "bytes": answer["bytes"], "method": answer["method"],
-            "placement": answer["assumptions"]["placement"], "foretold": foretold, "measured": times, "failed_attempts": failed,
+            "placement": answer["assumptions"]["placement"], "foretold": foretold, "foretold_by_other": foretold_by_other, "measured": times, "failed_attempts": failed,
             "rate_bytes_per_second": rate, "processor": (busy[0] - used) / (busy[1] - all_used)}
 
 
 def say(run):
-    both = ", ".join(f"{SHOWN[name]} {run['measured'][name]:.1f} ({run['foretold'][name]:.1f} foretold)" for name in SHOWN)
+    other = run["foretold_by_other"]
+    both = ", ".join(f"{SHOWN[name]} {run['measured'][name]:.1f} ({run['foretold'][name]:.1f} foretold" +
+                     (f", {other[name]:.1f} by the other)" if other else ")") for name in SHOWN)
     print(f"{run['lost']}: {run['chunks']:.0f} chunks, {run['bytes'] / MIB:.0f} MiB, {run['method']}, places {run['placement']}: {both}; "
           f"processor {100 * run['processor']:.0f} %, {run['failed_attempts']} attempts failed", flush=True)
 
@@ -159,6 +164,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dir", help="where the disks of the hosts are put (default: in 12 GiB of memory)")
     parser.add_argument("--binaries", default=str(ROOT / "build/release/bin"))
+    parser.add_argument("--other", help="another kintsugi, whose forecast is compared, too")
     parser.add_argument("--out", help="file for the runs, as JSON")
     arguments = parser.parse_args()
     try:
@@ -176,10 +182,11 @@ def main():
     except LabError as error:
         raise SystemExit(f"what_if: {error}") from None
     for name, text in SHOWN.items():
-        ratios = [run["measured"][name] / run["foretold"][name] for run in runs]
-        seconds = [statistics.median(run[which][name] for run in runs) for which in ("measured", "foretold")]
-        print(f"{text:<14} {seconds[0]:7.2f} s measured, {seconds[1]:7.2f} s foretold; measured / foretold {statistics.median(ratios):.3f} "
-              f"({min(ratios):.3f} to {max(ratios):.3f})")
+        measured_seconds = statistics.median(run["measured"][name] for run in runs)
+        for which in ("foretold", "foretold_by_other") if arguments.other else ("foretold",):
+            ratios = [run["measured"][name] / run[which][name] for run in runs]
+            print(f"{text:<14} {measured_seconds:7.2f} s measured, {statistics.median(run[which][name] for run in runs):7.2f} s {which}; "
+                  f"measured / {which} {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "common/base/draws.h"
-#include "monitoring/metrics/augury/exhaustion.h"
 #include "monitoring/metrics/augury/minimise.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 #include "tests/texts/metrics/augury_as_printed.h"
 
 namespace kintsugi::augury {
 namespace {
+
+using metric_trace::exhaustion;
+using metric_trace::trend_of;
 
 /// Sums of twelve draws of Knuth's generator, less six.
 std::vector<double> errors(size_t count) {

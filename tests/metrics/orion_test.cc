@@ -95,31 +95,39 @@ TEST(Orion, AMetricThatLosesItsRelationsIsNamedThoughItsLevelStays) {
   EXPECT_EQ(found.odd[0].metrics[0].name, "cpu");
 }
 
+/// Adds the process of another trace with as many rows, by that name.
+void add_process(Trace& to, const Trace& one, const std::string& name) {
+  const auto source = static_cast<uint32_t>(to.header.sources.size());
+  to.header.sources.push_back({.name = name, .build_id = "b1"});
+  for (metric_trace::Metric metric : one.header.metrics) {
+    metric.source = source;
+    to.header.metrics.push_back(metric);
+  }
+  for (size_t row = 0; row < to.rows.size(); ++row)
+    to.rows[row].values.insert(to.rows[row].values.end(), one.rows[row].values.begin(),
+                               one.rows[row].values.end());
+}
+
 /// Several servers in one trace, each with its own work.
 Trace cluster(uint64_t seed, size_t rows,
               const std::function<void(size_t server, size_t row, std::vector<double>&)>& change) {
-  std::vector<Trace> servers;
-  for (size_t server = 0; server < 4; ++server)
-    servers.push_back(recorded(seed + server, rows, 1, [&](size_t row, std::vector<double>& values) {
-      change(server, row, values);
-    }));
-  Trace out = servers.front();
-  for (uint32_t server = 1; server < servers.size(); ++server) {
-    out.header.sources.push_back({.name = "chunkserver-" + std::to_string(server + 1), .build_id = "b1"});
-    for (metric_trace::Metric metric : servers[server].header.metrics) {
-      metric.source = server;
-      out.header.metrics.push_back(metric);
-    }
-    for (size_t row = 0; row < rows; ++row)
-      out.rows[row].values.insert(out.rows[row].values.end(), servers[server].rows[row].values.begin(),
-                                  servers[server].rows[row].values.end());
+  Trace out;
+  for (size_t server = 0; server < 4; ++server) {
+    const Trace one = recorded(seed + server, rows, 1,
+                               [&](size_t row, std::vector<double>& values) { change(server, row, values); });
+    if (server == 0)
+      out = one;
+    else
+      add_process(out, one, "chunkserver-" + std::to_string(server + 1));
   }
   return out;
 }
 
+void nothing(size_t /*row*/, std::vector<double>& /*values*/) {}
+void nothing_at_servers(size_t /*server*/, size_t /*row*/, std::vector<double>& /*values*/) {}
+
 TEST(Orion, WhatAllServersDoAtOnceIsNoFaultOfOneAndHidesNone) {
-  const auto nothing = [](size_t, size_t, std::vector<double>&) {};
-  const Trace healthy = cluster(1, 3000, nothing);
+  const Trace healthy = cluster(1, 3000, nothing_at_servers);
   const auto all_slow = [](size_t, size_t, std::vector<double>& values) { values[9] += 6; };
   EXPECT_LE(localise(healthy, cluster(11, 600, all_slow)).odd.size(), 1U);
   const Localisation found =
@@ -130,6 +138,109 @@ TEST(Orion, WhatAllServersDoAtOnceIsNoFaultOfOneAndHidesNone) {
   ASSERT_FALSE(found.odd.empty());
   EXPECT_EQ(found.odd[0].source, "chunkserver-3");
   EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds");
+}
+
+using Change = std::function<void(size_t row, std::vector<double>&)>;
+
+constexpr size_t kOwn = 10;
+
+/// Four servers, and processes of these names beside them. Each of those has a metric that no server has, `own`, and a limit
+/// of descriptors; `change` is done to their values alone.
+Trace cluster_with(const std::vector<std::string>& others, uint64_t seed, size_t rows, const Change& change,
+                   const std::function<void(size_t, size_t, std::vector<double>&)>& change_of_servers) {
+  Trace out = cluster(seed, rows, change_of_servers);
+  std::vector<std::string> names = HealthyProcess::names();
+  names.emplace_back("own");
+  for (const std::string& name : others) {
+    HealthyProcess process(++seed + 100);
+    Draws draws(seed + 200);
+    Trace one = metric_trace::gauges(names, rows, [&](size_t row) {
+      std::vector<double> values = process.next();
+      values.push_back(20 + draws.normal());
+      change(row, values);
+      return values;
+    });
+    one.header.metrics[kFds].limit = 1024;
+    add_process(out, one, name);
+  }
+  return out;
+}
+
+/// What is found of a cluster with these processes beside its servers, once `change` is done to them.
+Localisation found_with(
+    const std::vector<std::string>& others, const Change& change,
+    const std::function<void(size_t, size_t, std::vector<double>&)>& change_of_servers = nothing_at_servers) {
+  return localise(cluster_with(others, 1, 3000, nothing, nothing_at_servers),
+                  cluster_with(others, 11, 600, change, change_of_servers));
+}
+
+void works_otherwise(size_t /*row*/, std::vector<double>& values) {
+  values[kOwn] += 60;
+}
+
+TEST(Orion, AProcessWithoutPeersIsToldWhenItChangesAndAccusesNobody) {
+  const Localisation found = found_with({"monitor"}, works_otherwise);
+  EXPECT_TRUE(found.odd.empty());
+  ASSERT_EQ(found.also_changed.size(), 1U);
+  EXPECT_EQ(found.also_changed[0].source, "monitor");
+  EXPECT_EQ(found.also_changed[0].metrics[0].name, "own");
+}
+
+TEST(Orion, OneOtherOfItsRoleIsNoPeer) {
+  const Localisation found = found_with({"repair-manager-1", "repair-manager-2"}, works_otherwise);
+  EXPECT_TRUE(found.odd.empty());
+  EXPECT_EQ(found.also_changed.size(), 2U);
+}
+
+TEST(Orion, AServerIsFaultyBeforeAProcessWithoutPeersThatIsFartherOff) {
+  const Localisation found =
+      found_with({"monitor"}, works_otherwise, [](size_t server, size_t row, std::vector<double>& values) {
+        if (server == 2) values[kFds] += 0.3 * static_cast<double>(row);
+      });
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].source, "chunkserver-3");
+  ASSERT_EQ(found.also_changed.size(), 1U);
+  EXPECT_GT(found.also_changed[0].metrics[0].score, found.odd[0].metrics[0].score);
+}
+
+TEST(Orion, AProcessWithoutPeersIsAccusedWhenAResourceOfItRunsOut) {
+  const Localisation found = found_with({"metaserver"}, [](size_t row, std::vector<double>& values) {
+    works_otherwise(row, values);
+    values[kFds] += 0.5 * static_cast<double>(row);
+  });
+  EXPECT_TRUE(found.also_changed.empty());
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].source, "metaserver");
+  EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds") << "though its own metric is farther off";
+  EXPECT_TRUE(found.odd[0].metrics[0].runs_out);
+}
+
+TEST(Orion, AResourceThatIsFarFromItsLimitOrLeavesItOrStandsStillOrIsAsEverDoesNotRunOut) {
+  const Change slowly = [](size_t row, std::vector<double>& values) {
+    values[4] += 0.5 * static_cast<double>(row);  // rss, which has no limit here
+  };
+  const Change away = [](size_t row, std::vector<double>& values) {
+    values[kFds] -= 0.05 * static_cast<double>(row);
+  };
+  const Change jump = [](size_t, std::vector<double>& values) { values[kFds] += 140; };
+  const Change back = [](size_t row, std::vector<double>& values) {
+    values[kFds] -= 0.05 * static_cast<double>(600 - row);  // below what it was, and on its way there
+  };
+  const Change within = [](size_t row, std::vector<double>& values) {
+    works_otherwise(row, values);
+    values[kFds] += 0.015 * static_cast<double>(row);  // no more than its load moves it by
+  };
+  for (const Change& change : {slowly, away, jump, back, within}) {
+    const Localisation found = found_with({"metaserver"}, change);
+    EXPECT_TRUE(found.odd.empty());
+    ASSERT_EQ(found.also_changed.size(), 1U);
+    EXPECT_FALSE(found.also_changed[0].metrics[0].runs_out);
+  }
+}
+
+TEST(Orion, AProcessThatIsJudgedByItselfIsAccusedOfWhatItDoes) {
+  const Trace now = recorded(2, 600, 1, [](size_t, std::vector<double>& values) { values[kFds] += 140; });
+  EXPECT_EQ(localise(recorded(1, 3000, 1), now).odd.size(), 1U);
 }
 
 TEST(Orion, TheServerOfAMetricFarBeyondWhatItEverWasComesFirstThoughAnotherHasManyThatAreSlightlyOdd) {
@@ -154,12 +265,11 @@ TEST(Orion, TheServerOfAMetricFarBeyondWhatItEverWasComesFirstThoughAnotherHasMa
 }
 
 TEST(Orion, WindowsThatTheSamplerMissedRowsOfCount) {
-  const auto nothing = [](size_t, size_t, std::vector<double>&) {};
   Trace now = cluster(11, 600, [](size_t server, size_t row, std::vector<double>& values) {
     if (server == 1) values[kFds] += 0.3 * static_cast<double>(row);
   });
   std::erase_if(now.rows, [](const auto& row) { return row.t_ns / metric_trace::kSecond % 25 >= 20; });
-  const Localisation found = localise(cluster(1, 3000, nothing), now);
+  const Localisation found = localise(cluster(1, 3000, nothing_at_servers), now);
   ASSERT_FALSE(found.odd.empty());
   EXPECT_EQ(found.odd[0].source, "chunkserver-2");
 }

@@ -100,6 +100,44 @@ TEST_F(Unlike, WhatAllServersDoIsLeftOutOfWhatIsSaidOfEach) {
       EXPECT_LT(each["excess"], 1.2) << "some are a little farther off than the others: " << each;
 }
 
+/// Four servers, and a monitor whose descriptors leak.
+Trace leaking_monitor() {
+  Trace trace = of_five(1);
+  trace.header.sources[0].name = "monitor";
+  return trace;
+}
+
+TEST_F(Unlike, AProcessWithoutPeersIsToldAndNotAccused) {
+  const Trace trace = leaking_monitor();
+  const Json all = asked(trace, {.server = "", .since_s = 600});
+  const Json one =
+      Json::parse(unlike_document({.server = "monitor", .since_s = 600}, directory_, trace.rows.back().t_ns));
+  for (const Json& document : {all, one}) {
+    ASSERT_EQ(document["findings"].size(), 1U) << document;
+    EXPECT_EQ(document["findings"][0]["server"], "monitor");
+    EXPECT_EQ(document["findings"][0]["accused"], false);
+    EXPECT_THAT(document["lines"][0].get<std::string>(),
+                HasSubstr("monitor: changed, but has too few peers"));
+  }
+  Trace healthy = trace;
+  const Trace now = judging::split(healthy, 600);
+  EXPECT_FALSE(judging::judge("orion", healthy, now)->odd);
+}
+
+TEST_F(Unlike, AProcessWithoutPeersIsAccusedOfWhatRunsOut) {
+  Trace trace = leaking_monitor();
+  trace.header.metrics[5].limit = 1024;
+  const Json document = asked(trace, {.server = "", .since_s = 600});
+  ASSERT_EQ(document["findings"].size(), 1U) << document;
+  EXPECT_EQ(document["findings"][0]["accused"], true);
+  EXPECT_EQ(document["findings"][0]["metrics"][0]["runs_out"], true);
+  EXPECT_THAT(document["lines"][0].get<std::string>(), HasSubstr("monitor: unlike the healthy time"));
+  EXPECT_THAT(document["lines"][1].get<std::string>(), HasSubstr("goes towards its limit"));
+  Trace healthy = trace;
+  const Trace now = judging::split(healthy, 600);
+  EXPECT_TRUE(judging::judge("orion", healthy, now)->odd);
+}
+
 TEST_F(Unlike, NothingIsSaidOfAHealthyServer) {
   const Json document = asked(recorded(false), {.server = "", .since_s = 600});
   EXPECT_TRUE(document["findings"].empty()) << document;

@@ -3,6 +3,8 @@
 #include "repair_manager/what_if/loss.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -80,6 +82,59 @@ TEST(Loss, BeginsAfterDetectionAndDelayAndTakesWhatLinksTake) {
   EXPECT_LE(forecast.busiest.front().busy, 1.0001);
 }
 
+TEST(Loss, OneServerIsDeclaredDeadAtTheEndOfItsTimeWhateverTheSeed) {
+  Cluster cluster = cluster_of(20, "rs-4-2-1024k", 0, 20);
+  cluster.delay_seconds = 0;
+  for (const uint64_t seed : {1, 2, 3}) {
+    const auto forecast = forecast_loss(cluster, {.servers = {7}, .budget = 0, .seed = seed});
+    EXPECT_NEAR(forecast->begins_seconds, 10, 1e-3);
+  }
+}
+
+TEST(Loss, ServersOfARackAreDeclaredDeadOneAfterAnotherAndRepairsOfTheFirstBeginAtOnce) {
+  // Their chunks are rebuilt within a second, and their heartbeats were due within eight.
+  Cluster cluster = cluster_of(12, "rs-4-2-1024k", 4, 10);
+  cluster.delay_seconds = 0;
+  const std::vector<uint32_t> rack{0, 4, 8};
+  cluster.heartbeat_seconds = 0;
+  const Forecast at_once = exact(cluster, rack);
+  EXPECT_NEAR(at_once.begins_seconds, 10, 1e-3);
+  EXPECT_LT(repair_seconds(at_once), 1.5);
+  cluster.heartbeat_seconds = 8;
+  std::set<double> begins;
+  double longest = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto forecast = forecast_loss(cluster, {.servers = rack, .budget = 0, .seed = seed});
+    ASSERT_TRUE(forecast && forecast->all_seconds);
+    EXPECT_GE(forecast->begins_seconds, 4) << "the metaserver looks every two seconds";
+    EXPECT_LT(forecast->begins_seconds, 10.1);
+    EXPECT_LT(*forecast->all_seconds, 10 + repair_seconds(at_once));
+    EXPECT_EQ(forecast->chunks, at_once.chunks);
+    EXPECT_EQ(forecast->waiting_chunks, 0);
+    longest = std::max(longest, repair_seconds(*forecast));
+    const auto again = forecast_loss(cluster, {.servers = rack, .budget = 0, .seed = seed});
+    EXPECT_EQ(again->all_seconds, forecast->all_seconds) << "the same each time";
+    begins.insert(std::round(forecast->begins_seconds));
+  }
+  EXPECT_GE(begins.size(), 3u);
+  EXPECT_LT(*begins.begin(), 5);
+  EXPECT_GT(longest, 3) << "some server is declared dead after the first one's chunks are rebuilt";
+}
+
+TEST(Loss, AStripeThatLosesTwoChunksIsInDangerFromTheLossOn) {
+  // The second server may be declared dead after the stripe's first chunk is rebuilt: the stripe lacked two all the same.
+  Cluster cluster = cluster_of(20, "rs-4-2-1024k", 0, 40);
+  cluster.delay_seconds = 0;
+  cluster.heartbeat_seconds = 8;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto forecast = forecast_loss(cluster, {.servers = {0, 1}, .budget = 0, .seed = seed});
+    ASSERT_EQ(forecast->endangered.size(), 2u);
+    EXPECT_GT(forecast->endangered[0].stripes, 1);
+    EXPECT_GT(*forecast->endangered[0].until_seconds, forecast->begins_seconds) << seed;
+    EXPECT_LE(*forecast->endangered[0].until_seconds, *forecast->all_seconds) << seed;
+  }
+}
+
 TEST(Loss, RebuildsWhatIsInMostDangerFirst) {
   // Racks of 5 servers: stripes have 9 of 10 racks, those of both lost servers lack two chunks and can lose one more.
   const Forecast forecast = exact(cluster_of(50, "rs-6-3-1024k", 10), {0, 1});
@@ -144,7 +199,7 @@ TEST(Loss, ASampleOfTheRepairsTellsNearlyWhatAllOfThemTake) {
   };
   std::vector<Case> cases{{"alike", cluster_of(100, "rs-8-4-1024k", 0, 3000), {0}, 0.03},
                           {"slow links", cluster_of(60, "rs-8-4-1024k", 0, 1500), {0}, 0.1},
-                          {"two servers", cluster_of(100, "rs-8-4-1024k", 20, 1500), {0, 1}, 0.03}};
+                          {"two servers", cluster_of(100, "rs-8-4-1024k", 20, 1500), {0, 1}, 0.04}};
   for (size_t i = 3; i < 60; i += 6)
     cases[1].cluster.servers[i].up = cases[1].cluster.servers[i].down = kRate / 4;
   for (const Case& one : cases) {

@@ -146,11 +146,12 @@ Alarm Augury::alarm_for(const Judged& judged, int64_t t_ns) const {
   for (const int64_t t : times_)
     times.push_back(static_cast<double>(t - times_.front()) * 1e-9);
   const auto size = static_cast<size_t>(values.size());
-  const Result<Trend> trend =
-      trend_of(times, without_load({values.data(), size}, {load.data(), size}, healthy_->slope(judged.live)));
+  const Result<metric_trace::Trend> trend = metric_trace::trend_of(
+      times,
+      metric_trace::without_load({values.data(), size}, {load.data(), size}, healthy_->slope(judged.live)));
   if (!trend || !trend->certain()) return out;
   out.trend = *trend;
-  out.exhaustion = exhaustion(*trend, limits_[column], kHorizonSeconds);
+  out.exhaustion = metric_trace::exhaustion(*trend, limits_[column], kHorizonSeconds);
   return out;
 }
 

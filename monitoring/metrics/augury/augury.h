@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "monitoring/metrics/augury/exhaustion.h"
 #include "monitoring/metrics/augury/model_set.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 
 namespace kintsugi::augury {
 
@@ -31,8 +31,10 @@ struct Alarm {
   std::vector<std::string> aliases;  ///< metrics that always move with it
   double deviation = 0;              ///< how far that metric is off, in deviations of healthy windows
   double excess = 0;                 ///< distance or error, divided by its threshold
-  std::optional<Trend> trend;  ///< trend of that metric without what its load explains, if it is certain
-  std::optional<Exhaustion> exhaustion;  ///< what is left, if the metric has a limit and goes there
+  /// Trend of that metric without what its load explains, if it is certain.
+  std::optional<metric_trace::Trend> trend;
+  /// What is left, if the metric has a limit and goes there.
+  std::optional<metric_trace::Exhaustion> exhaustion;
 };
 
 inline constexpr size_t kSilentRows = 5;

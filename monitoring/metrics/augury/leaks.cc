@@ -84,8 +84,8 @@ std::optional<Leak> leak_in(const Window& window, size_t column, const Usual& us
   const auto* const t_ns = window.series.t_ns.data() + window.begin;
   for (size_t i = 0; i < kWindow; ++i)
     times.push_back(static_cast<double>(t_ns[i] - t_ns[0]) * 1e-9);
-  const auto trend = trend_of(times, without_load(rows, loads, usual.slope));
-  const auto end = trend ? exhaustion(*trend, limit, kLeakHorizonSeconds) : std::nullopt;
+  const auto trend = metric_trace::trend_of(times, metric_trace::without_load(rows, loads, usual.slope));
+  const auto end = trend ? metric_trace::exhaustion(*trend, limit, kLeakHorizonSeconds) : std::nullopt;
   if (!end) return {};
   return Leak{.t_ns = t_ns[kWindow - 1],
               .metric = window.series.names[column],

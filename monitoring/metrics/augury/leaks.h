@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "monitoring/metrics/augury/exhaustion.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 #include "monitoring/metrics/trace/series.h"
 
 namespace kintsugi::augury {
@@ -19,7 +19,7 @@ struct Leak {
          now = 0;  ///< the healthy mean of a window that was nearest to the limit, and that of this window
   double limit = 0;
   double excess = 0;  ///< how far it is beyond that one, in kBeyond of the range of healthy means
-  Exhaustion exhaustion;
+  metric_trace::Exhaustion exhaustion;
 };
 
 /// So much of the range of healthy windows a window has to be beyond them.

@@ -7,7 +7,9 @@
 
 namespace kintsugi::augury {
 
+using metric_trace::Exhaustion;
 using metric_trace::Series;
+using metric_trace::Trend;
 
 namespace {
 
@@ -45,7 +47,8 @@ Result<Trend> trend_in(const Stretch& stretch, const Series& series, size_t colu
   const Eigen::VectorXd rows =
       series.values.col(static_cast<Eigen::Index>(column)).segment(stretch.begin, stretch.rows);
   const std::vector<double> values(rows.begin(), rows.end());
-  return trend_of(stretch.times, without_load(values, stretch.load, slope_by_load(values, stretch.load)));
+  return metric_trace::trend_of(
+      stretch.times, metric_trace::without_load(values, stretch.load, slope_by_load(values, stretch.load)));
 }
 
 bool is_known_lately(const Series& series, size_t column) {
@@ -87,8 +90,8 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
       continue;
     }
     // Both tell that there is a trend, and the latest rows when it ends.
-    const std::optional<Exhaustion> fast = exhaustion(*soon, limit, horizon_s);
-    const std::optional<Exhaustion> slow = exhaustion(*before, limit, horizon_s);
+    const std::optional<Exhaustion> fast = metric_trace::exhaustion(*soon, limit, horizon_s);
+    const std::optional<Exhaustion> slow = metric_trace::exhaustion(*before, limit, horizon_s);
     if (!fast || !slow || std::abs(before->rate) * seconds < kLeastGrowth * std::abs(limit)) continue;
     out.push_back({.metric = series.names[column], .now = soon->level, .limit = limit, .exhaustion = *fast});
   }

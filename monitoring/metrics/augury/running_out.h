@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "monitoring/metrics/augury/exhaustion.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 #include "monitoring/metrics/trace/series.h"
 
 namespace kintsugi::augury {
@@ -15,7 +15,7 @@ namespace kintsugi::augury {
 struct RunsOut {
   std::string metric;
   double now = 0, limit = 0;
-  Exhaustion exhaustion;
+  metric_trace::Exhaustion exhaustion;
 };
 
 /// Rows of the two stretches: ten minutes and half an hour of a row a second. Both have to show the trend: what rises and

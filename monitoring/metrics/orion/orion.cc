@@ -126,23 +126,35 @@ void compare_loads(const HealthyWindows& model, const Series& healthy, const Ser
   finding.foreign_load = median < quantile_of(known, 0.01) || median > quantile_of(known, 0.99);
 }
 
-/// Indices of those that a finding is compared with; empty: there are too few.
-std::vector<size_t> peers_of(const std::vector<Finding>& findings, size_t which) {
-  std::vector<size_t> peers, others;
+/// Who a finding is compared with.
+struct Reference {
+  std::vector<const Shifts*> peers;  ///< empty: there are too few
+  bool of_role = false;              ///< all of them have its role
+};
+
+Reference reference_of(const std::vector<Finding>& findings, size_t which) {
+  const std::string role = metric_trace::role_of(findings[which].source);
+  std::vector<const Shifts*> of_role, others;
   for (size_t i = 0; i < findings.size(); ++i) {
     if (i == which) continue;
-    others.push_back(i);
-    if (metric_trace::role_of(findings[i].source) == metric_trace::role_of(findings[which].source))
-      peers.push_back(i);
+    others.push_back(&findings[i].shifts);
+    if (metric_trace::role_of(findings[i].source) == role) of_role.push_back(&findings[i].shifts);
   }
-  if (peers.size() < kFewestPeers) peers = others;
-  return peers.size() < kFewestPeers ? std::vector<size_t>() : peers;
+  if (of_role.size() >= kFewestPeers) return {.peers = std::move(of_role), .of_role = true};
+  if (others.size() < kFewestPeers) others.clear();
+  return {.peers = std::move(others)};
+}
+
+/// What is rarer than this is beyond what healthy processes show.
+double rarest_healthy(const Finding& finding) {
+  const Shifts& shifts = finding.shifts;
+  return most_of_normal(2 * finding.processes * shifts.metrics.size() * shifts.middles_ns.size());
 }
 
 /// Relations of metrics accuse nobody who has peers: in healthy recordings they differ from one time to another.
 void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
   const Shifts& own = finding.shifts;
-  const double most = most_of_normal(2 * finding.processes * own.metrics.size() * own.middles_ns.size());
+  const double most = rarest_healthy(finding);
   finding.peers = peers.size();
   finding.excess = 0;
   double farthest = 0;
@@ -165,15 +177,36 @@ void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
                            [](const OddMetric& metric) { return std::pair(metric.odd, metric.score); });
 }
 
+/// The metric left its own healthy windows in the direction of a limit that it still goes towards.
+bool runs_out(const Finding& finding, const std::string& metric) {
+  const MetricShifts* const shifts = finding.shifts.find(common_name(metric, finding.source));
+  if (shifts == nullptr || !std::isfinite(shifts->goes_to)) return false;
+  const Shift shift = shift_of(finding.shifts, *shifts, {});
+  return shift.rarity > rarest_healthy(finding) && shift.moved * (shifts->goes_to - shifts->mean) > 0;
+}
+
+void note_what_runs_out(Finding& finding) {
+  for (OddMetric& metric : finding.metrics)
+    metric.runs_out = runs_out(finding, metric.name) ||
+                      std::ranges::any_of(metric.aliases,
+                                          [&](const std::string& alias) { return runs_out(finding, alias); });
+  std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::runs_out);
+}
+
 void compare_with_peers(std::vector<Finding>& findings) {
   for (size_t i = 0; i < findings.size(); ++i) {
-    std::vector<const Shifts*> peers;
-    for (const size_t peer : peers_of(findings, i))
-      peers.push_back(&findings[peer].shifts);
-    if (!peers.empty()) compare_levels(findings[i], peers);
+    const Reference reference = reference_of(findings, i);
+    // Whoever is judged by itself is who was asked for: there is nobody else whom it could be told from.
+    findings[i].alone = !reference.of_role && findings.size() > 1;
+    if (!reference.peers.empty()) compare_levels(findings[i], reference.peers);
+    if (findings[i].alone) note_what_runs_out(findings[i]);
   }
   for (Finding& finding : findings)
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
+}
+
+bool accuses(const Finding& finding) {
+  return !finding.alone || std::ranges::any_of(finding.metrics, &OddMetric::runs_out);
 }
 
 /// A process with a metric that is odd beside its peers comes before others, and among these the farthest off.
@@ -187,9 +220,12 @@ std::pair<bool, double> order_of(const Finding& finding) {
 Localisation compared_with_peers(std::vector<Finding> findings) {
   Localisation out;
   compare_with_peers(findings);
-  for (Finding& finding : findings)
-    (finding.excess > 1 ? out.odd : out.healthy).push_back(std::move(finding));
+  for (Finding& finding : findings) {
+    std::vector<Finding>& reported = accuses(finding) ? out.odd : out.also_changed;
+    (finding.excess > 1 ? reported : out.healthy).push_back(std::move(finding));
+  }
   std::ranges::stable_sort(out.odd, std::greater(), order_of);
+  std::ranges::stable_sort(out.also_changed, std::greater(), order_of);
   std::ranges::stable_sort(out.healthy, std::greater(), &Finding::excess);
   return out;
 }

@@ -18,7 +18,9 @@ struct OddMetric {
   /// How far it is off in the windows that count, in deviations: its level beside its peers', or without peers its level and
   /// its relations to other metrics.
   double score = 0;
-  bool odd = false;             ///< beside its peers it is beyond what is healthy
+  bool odd = false;  ///< beside its peers it is beyond what is healthy
+  /// Of a process without peers: it is beyond its own healthy windows, and goes towards its limit.
+  bool runs_out = false;
   double healthy = 0, now = 0;  ///< the metric's mean on the healthy trace and in those windows
 };
 
@@ -32,7 +34,7 @@ struct OddRegion {
 /// What is unlike before in one process.
 struct Finding {
   std::string source;
-  /// Metrics at odds, at most kNamed: first those that are odd, and of these the farthest off.
+  /// Metrics at odds, at most kNamed: first those that run out, then those that are odd, and of these the farthest off.
   std::vector<OddMetric> metrics;
   /// Regions at odds, the highest lift first, at most kNamed; empty: no region was recorded.
   std::vector<OddRegion> regions;
@@ -44,6 +46,9 @@ struct Finding {
   /// So many others its levels are compared with: those of its role, or all other processes where it has fewer than
   /// kFewestPeers of them. What several do at once is no fault of one. 0: all that is known is its own healthy time.
   size_t peers = 0;
+  /// Others are compared, and fewer than kFewestPeers of them have its role: nobody else does what it does, so that its own
+  /// past is all there is to tell a fault from work that changed. It accuses nobody, unless something runs out.
+  bool alone = false;
   Shifts shifts;         ///< what its peers are compared with
   size_t processes = 1;  ///< so many are compared
   size_t windows = 0, healthy_windows = 0;
@@ -61,7 +66,9 @@ struct NotJudged {
 };
 
 struct Localisation {
-  std::vector<Finding> odd;      ///< the one whose metric is farthest off first
+  std::vector<Finding> odd;  ///< the one whose metric is farthest off first
+  /// Those that are as far off, and accuse nobody (Finding::alone), in the same order.
+  std::vector<Finding> also_changed;
   std::vector<Finding> healthy;  ///< what was judged and is within what healthy traces show
   std::vector<NotJudged> not_judged;
 };
@@ -77,7 +84,7 @@ inline constexpr size_t kShortestWindow = 20;
 Result<Finding> compare(const metric_trace::Series& healthy, const metric_trace::Series& now,
                         size_t processes = 1);
 /// Judges the levels of each beside those of its peers at the same time, if it has enough; then keeps kNamed metrics, and
-/// tells who is reported.
+/// tells who is reported, and who of them is at fault.
 Localisation compared_with_peers(std::vector<Finding> findings);
 
 }  // namespace kintsugi::orion

@@ -8,6 +8,7 @@
 
 #include "common/base/statistics.h"
 #include "monitoring/metrics/orion/rarity.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 #include "monitoring/metrics/trace/windows.h"
 
 namespace kintsugi::orion {
@@ -66,6 +67,21 @@ std::optional<double> moved_at(const Shifts& shifts, const MetricShifts& metric,
   return out;
 }
 
+/// What MetricShifts::goes_to says of a column, from the rows of the last life of its process.
+double limit_ahead(const Series& now, size_t column) {
+  const double limit = now.limits[column];
+  if (!std::isfinite(limit) || now.segments.empty()) return metric_trace::kMissing;
+  const metric_trace::Segment& life = now.segments.back();
+  std::vector<double> times, values;
+  for (size_t row = life.begin; row < life.end; ++row) {
+    times.push_back(static_cast<double>(now.t_ns[row] - now.t_ns[life.begin]) * 1e-9);
+    values.push_back(now.values(static_cast<Eigen::Index>(row), static_cast<Eigen::Index>(column)));
+  }
+  const auto trend = metric_trace::trend_of(times, values);
+  return trend && metric_trace::exhaustion(*trend, limit, kEndsWithinSeconds) ? limit
+                                                                              : metric_trace::kMissing;
+}
+
 }  // namespace
 
 const MetricShifts* Shifts::find(const std::string& name) const {
@@ -99,7 +115,8 @@ Shifts shifts_of(const Series& healthy, const Series& now, const metric_trace::P
                           .mean = mean,
                           .deviation = std::max(deviation_of(means), 1e-3 * std::abs(mean) + 1e-12),
                           .independent = independent_of(means.size(), resemblance_of(means)),
-                          .moved = {}};
+                          .moved = {},
+                          .goes_to = limit_ahead(now, column)};
       for (const size_t begin : begins)
         metric.moved.push_back(mean_in(now, column, begin, size) - mean);
       out.metrics.push_back(std::move(metric));

@@ -18,6 +18,8 @@ namespace kintsugi::orion {
 inline constexpr size_t kFewestPeers = 3;
 /// Windows that count: a shift that is gone in the next window is none.
 inline constexpr size_t kShiftedWindows = 3;
+/// A trend towards a limit that takes longer says nothing of what is wrong now.
+inline constexpr double kEndsWithinSeconds = 86400;
 
 /// The means of one metric in windows.
 struct MetricShifts {
@@ -27,6 +29,9 @@ struct MetricShifts {
   double independent = 2;          ///< so many of those would say as much if none resembled its neighbour
   /// By window of now: its mean less the healthy one; NaN: most of its rows are not known.
   std::vector<double> moved;
+  /// The limit that it goes towards now, with a trend that is certain and ends there within kEndsWithinSeconds; kMissing: it does
+  /// not, or has no limit.
+  double goes_to = metric_trace::kMissing;
 };
 
 struct Shifts {

@@ -50,7 +50,7 @@ def accusations(monitor, trace, method, begin, middle, end):
         if done.returncode not in (0, 3):
             raise RuntimeError(done.stderr)
         for one in json.loads(done.stdout):
-            if "not_judged" not in one:
+            if "not_judged" not in one and one.get("accused", True):
                 what = one.get("metric") or one.get("name") or ", ".join(each["name"] for each in one.get("metrics", []))
                 yield one["server"], one.get("t_ns", one.get("to_ns", at * 1e9)) / 1e9, what
 

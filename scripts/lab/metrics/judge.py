@@ -67,15 +67,16 @@ def judge_orion(recordings, method, said):
             end = run["failed"] or run["ended"]
             found = recording.judge(method, recording.healthy_of(run), run["trace"], run["fault_began"], end)
             found = [one for one in found if "metrics" in one]
+            if method == "mean-shift":
+                found.sort(key=lambda one: -one["excess"])
+            blamed = [one for one in found if one.get("accused", True)]  # ORION also names processes without peers, and does not accuse them
             if run["kind"] == "none":
                 healthy += 1
-                accused += bool(found) if method == "orion" else 0
+                accused += bool(blamed) if method == "orion" else 0
                 continue
             faulty += 1
             right = [one for one in found if one["server"] == run["server"]]
-            if method == "mean-shift":
-                found.sort(key=lambda one: -one["excess"])
-            first = bool(found) and found[0]["server"] == run["server"] and method != "orion-text"
+            first = bool(blamed) and blamed[0]["server"] == run["server"] and method != "orion-text"
             named = bool(right) and is_guilty(run, *[name for metric in right[0]["metrics"] for name in [metric["name"], *metric.get("aliases", [])]])
             servers, metrics = servers + first, metrics + named
             regions = [region["name"] for region in right[0].get("regions", [])] if right else []

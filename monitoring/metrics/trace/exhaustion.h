@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 
-namespace kintsugi::augury {
+namespace kintsugi::metric_trace {
 
 struct Trend {
   double rate = 0;           ///< growth in units a second (Theil and Sen: the median of all slopes)
@@ -41,4 +41,4 @@ struct Exhaustion {
 /// level is one that the metric falls to (room that is left).
 std::optional<Exhaustion> exhaustion(const Trend& trend, double limit, double horizon_s);
 
-}  // namespace kintsugi::augury
+}  // namespace kintsugi::metric_trace

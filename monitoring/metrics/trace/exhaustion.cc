@@ -1,4 +1,4 @@
-#include "monitoring/metrics/augury/exhaustion.h"
+#include "monitoring/metrics/trace/exhaustion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "common/base/statistics.h"
 
-namespace kintsugi::augury {
+namespace kintsugi::metric_trace {
 
 Result<Trend> trend_of(std::span<const double> times, std::span<const double> values) {
   std::vector<double> at, value;
@@ -69,4 +69,4 @@ std::optional<Exhaustion> exhaustion(const Trend& trend, double limit, double ho
   return out;
 }
 
-}  // namespace kintsugi::augury
+}  // namespace kintsugi::metric_trace
