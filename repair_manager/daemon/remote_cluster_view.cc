@@ -127,8 +127,14 @@ bool RemoteClusterView::deletion_pending(ChunkId chunk, ServerId server) const {
 }
 
 asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place place) {
-  const std::optional<StripeView> known = stripe(place.chunk.stripe);
-  // Both errors are kConflict, which blames no server: what was planned is out of date.
+  std::optional<StripeView> known = stripe(place.chunk.stripe);
+  if (!known && mine(place.chunk.stripe)) {
+    // It was forgotten since the repair was planned: a server died or joined. The metaserver says if the place still stands.
+    if (Status fetched = co_await fetch(context, {place.chunk.stripe}); !fetched.ok())
+      co_return Status{Code::kConflict, fetched.message()};
+    known = stripe(place.chunk.stripe);
+  }
+  // All errors are kConflict, which blames no server: what was planned is out of date.
   if (!known || place.chunk.index >= known->chunks.size())
     co_return Status{Code::kConflict,
                      fmt::format("stripe {} is not this manager's any more", place.chunk.stripe)};

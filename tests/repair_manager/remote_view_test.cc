@@ -144,6 +144,17 @@ TEST(RemoteView, ARepairThatWasGivenUpTakesNothingFromTheNextOneOfItsChunk) {
   EXPECT_EQ(rig.life_at_commit, kLife) << "the metaserver would refuse it, and have the copy deleted";
 }
 
+TEST(RemoteView, ARepairGoesOnThoughAServerDiesBetweenItsPlanAndItsBeginning) {
+  LateMetaserver rig;
+  std::optional<Status> fetched, ended;
+  rig.fetch_in_background(fetched);
+  ASSERT_TRUE(rig.simulation.run_until([&] { return fetched.has_value(); }, 1min));
+  rig.view.forget_all();
+  rig.repair_in_background(1, ended);
+  ASSERT_TRUE(rig.simulation.run_until([&] { return ended.has_value(); }, 1min));
+  KINTSUGI_EXPECT_OK(*ended);
+}
+
 TEST(RemoteView, StripesOfALostConnectionAreAskedForAnew) {
   LateMetaserver rig;
   std::optional<Status> fetched;
