@@ -227,7 +227,7 @@ TEST_F(TraceStart, DirectivesOfAFileAreTakenOrRefusedWithTheirLine) {
     const Outcome refused = kintsugi(command);
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.err,
-                HasSubstr(bad + ": line 2: \"begni\" is neither begin, use, end nor idle (did you mean "
+                HasSubstr(bad + ": line 2: \"begni\" is neither begin, use, end, idle nor others (did you mean "
                                 "\"begin\"?)\n"));
   }
   EXPECT_EQ(kintsugi({"trace", "explain", trace, "--directives", good, "--rules-only"}).exit_code, 1);

@@ -83,6 +83,11 @@ Status parse_line(std::string_view line, size_t number, Directives& out) {
     out.idle.push_back({std::string(line), number});
     return {};
   }
+  if (scope == "others") {
+    if (line.empty()) return wrong("others takes the name of a function");
+    out.others.push_back({std::string(line), number});
+    return {};
+  }
   Directive directive{.line = number};
   if (scope == "begin")
     directive.scope = Kind::kBegin;
@@ -91,9 +96,9 @@ Status parse_line(std::string_view line, size_t number, Directives& out) {
   else if (scope == "end")
     directive.scope = Kind::kEnd;
   else
-    return wrong(
-        fmt::format("{} is neither begin, use, end nor idle{}", quoted(scope, 40),
-                    did_you_mean(scope, std::array<std::string_view, 4>{"begin", "use", "end", "idle"})));
+    return wrong(fmt::format(
+        "{} is neither begin, use, end, idle nor others{}", quoted(scope, 40),
+        did_you_mean(scope, std::array<std::string_view, 5>{"begin", "use", "end", "idle", "others"})));
   std::string_view attribute = take_last(line);
   bool shared = false;
   std::string_view as = take_last(line);
@@ -124,7 +129,7 @@ Result<Directives> parse_directives(std::string_view text) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const std::string_view line = trimmed(all.substr(0, all.find('#')));
     if (line.empty()) continue;
-    if (directives.directives.size() + directives.idle.size() == kMostDirectives)
+    if (directives.directives.size() + directives.idle.size() + directives.others.size() == kMostDirectives)
       return Status(Code::kLimitExceeded,
                     fmt::format("line {}: more than {} directives", number, kMostDirectives));
     if (Status status = parse_line(line, number, directives); !status.ok())
