@@ -29,7 +29,7 @@ std::string name_of(Finding finding) {
   return "too few";
 }
 
-/// Who runs holds up those who wait, and whoever is late may do something else for that reason alone.
+/// Whoever is late may do something else for that reason alone.
 int order_of(const Explanation& explanation) {
   switch (explanation.finding) {
     case Finding::kFailStop: return 0;
@@ -37,13 +37,17 @@ int order_of(const Explanation& explanation) {
     case Finding::kNoOutlier: return 4;
     case Finding::kTooFew: return 5;
   }
-  if (explanation.part == anomaly::Part::kRunning) return 1;
-  return explanation.profile == anomaly::ProfileKind::kCoverage ? 3 : 2;
+  if (explanation.profile == anomaly::ProfileKind::kElapsed) return 1;
+  return explanation.profile == anomaly::ProfileKind::kCoverage ? 2 : 3;
 }
 
-double beyond(const Explanation& explanation) {
+/// Seconds, of which those of who ran count twice: who runs holds up those who wait. Else how many times what is usual the score is.
+double weight_of(const Explanation& explanation) {
   if (explanation.finding != Finding::kOutlier) return 0;
-  return explanation.ranking.scores.front().score / std::max(explanation.ranking.threshold, 1e-9);
+  const double score = explanation.ranking.scores.front().score;
+  if (explanation.profile == anomaly::ProfileKind::kElapsed)
+    return explanation.part == anomaly::Part::kRunning ? 2 * score : score;
+  return score / std::max(explanation.ranking.threshold, 1e-9);
 }
 
 /// `culprit` is what the text calls it, and `process` where it ran.
@@ -56,7 +60,7 @@ TraceAnswer answer_of(std::string about, size_t compared, const Explanation& exp
           .process = std::move(process),
           .evidence = evidence_of(explanation, paths),
           .order = order_of(explanation),
-          .beyond = beyond(explanation)};
+          .weight = weight_of(explanation)};
 }
 
 using Kinds = std::vector<cause::FlowsOfOneKind>;
@@ -163,14 +167,14 @@ std::string call_it(const Recorded& recorded, const Explanation& explanation, co
 }
 
 Status explain_kinds(const Recorded& odd, const Recorded* normal, const anomaly::WaitNames& waits,
-                     std::vector<TraceAnswer>& answers) {
+                     double least_seconds, std::vector<TraceAnswer>& answers) {
   CallPaths paths;
   const Requests requests(odd, paths);
   std::optional<Requests> well;
   std::optional<cause::KnownNormal> chance;
   if (normal != nullptr) {
     well.emplace(*normal, paths);
-    chance.emplace(well->by_kind(), paths, waits);
+    chance.emplace(well->by_kind(), paths, waits, least_seconds);
     for (const cause::FlowsOfOneKind& kind : odd.kinds)
       KINTSUGI_TRY(chance->look_at(requests.of(kind.start),
                                    cause::beginnings_of(odd.trace, odd.flows, kind.flows),
@@ -193,7 +197,7 @@ Status explain_kinds(const Recorded& odd, const Recorded* normal, const anomaly:
 }
 
 /// Compares requests, of commands if there are some, and then commands as wholes.
-Status explain_requests(const Separated& separated, const Separated* normal,
+Status explain_requests(const Separated& separated, const NormalRuns& normal,
                         std::vector<TraceAnswer>& answers) {
   std::optional<flow::Flows> calls, normal_calls;
   const auto requests = [](const Separated& one, std::optional<flow::Flows>& by_call) {
@@ -205,12 +209,13 @@ Status explain_requests(const Separated& separated, const Separated* normal,
     return Recorded{one.trace, one.flows, commands_of(one.trace, one.flows)};
   };
   std::optional<Recorded> well;
-  if (normal != nullptr) well.emplace(requests(*normal, normal_calls));
+  if (normal.traces != nullptr) well.emplace(requests(*normal.traces, normal_calls));
   const anomaly::WaitNames waits = tracing::wait_names(separated.settings);
-  KINTSUGI_TRY(explain_kinds(requests(separated, calls), well ? &*well : nullptr, waits, answers));
+  KINTSUGI_TRY(explain_kinds(requests(separated, calls), well ? &*well : nullptr, waits, normal.least_seconds,
+                             answers));
   if (!has_clients(separated.trace)) return {};
-  if (normal != nullptr) well.emplace(commands(*normal));
-  return explain_kinds(commands(separated), well ? &*well : nullptr, waits, answers);
+  if (normal.traces != nullptr) well.emplace(commands(*normal.traces));
+  return explain_kinds(commands(separated), well ? &*well : nullptr, waits, normal.least_seconds, answers);
 }
 
 std::map<std::string, std::vector<uint32_t>> processes_by_binary(const flow::Trace& trace) {
@@ -225,18 +230,18 @@ std::vector<PathTotals> totals_of_daemons(const flow::Trace& trace, CallPaths& p
 }
 
 /// Asks about processes of one binary. `normal`: null, or runs that were well.
-Result<Explanation> explain_binary(const Separated& separated, const Separated* normal,
+Result<Explanation> explain_binary(const Separated& separated, const NormalRuns& normal,
                                    const std::string& binary, std::span<const uint32_t> compared,
                                    CallPaths& paths) {
   const std::vector<PathTotals> totals = totals_of_daemons(separated.trace, paths);
   std::vector<PathTotals> well;
-  if (normal != nullptr) {
-    const std::vector<PathTotals> all = totals_of_daemons(normal->trace, paths);
+  if (normal.traces != nullptr) {
+    const std::vector<PathTotals> all = totals_of_daemons(normal.traces->trace, paths);
     for (uint32_t i = 0; i < all.size(); ++i)
-      if (normal->trace.processes()[i].binary == binary) well.push_back(all[i]);
+      if (normal.traces->trace.processes()[i].binary == binary) well.push_back(all[i]);
   }
   const anomaly::WaitNames waits = tracing::wait_names(separated.settings);
-  cause::KnownNormal chance({well}, paths, waits);
+  cause::KnownNormal chance({well}, paths, waits, normal.least_seconds);
   cause::ExplanationSettings settings;
   settings.idle = waits.waits;
   return cause::explain_processes(
@@ -245,7 +250,7 @@ Result<Explanation> explain_binary(const Separated& separated, const Separated* 
       settings);
 }
 
-Status explain_daemons(const Separated& separated, const Separated* normal,
+Status explain_daemons(const Separated& separated, const NormalRuns& normal,
                        std::vector<TraceAnswer>& answers) {
   const std::vector<flow::Process>& processes = separated.trace.processes();
   for (const auto& [binary, of_binary] : processes_by_binary(separated.trace)) {
@@ -262,12 +267,12 @@ Status explain_daemons(const Separated& separated, const Separated* normal,
 
 }  // namespace
 
-Result<std::vector<TraceAnswer>> explain_traces(const Separated& separated, const Separated* normal) {
+Result<std::vector<TraceAnswer>> explain_traces(const Separated& separated, const NormalRuns& normal) {
   std::vector<TraceAnswer> answers;
   KINTSUGI_TRY(explain_requests(separated, normal, answers));
   KINTSUGI_TRY(explain_daemons(separated, normal, answers));
   std::ranges::stable_sort(answers, [](const TraceAnswer& a, const TraceAnswer& b) {
-    return std::pair(a.order, -a.beyond) < std::pair(b.order, -b.beyond);
+    return std::pair(a.order, -a.weight) < std::pair(b.order, -b.weight);
   });
   return answers;
 }

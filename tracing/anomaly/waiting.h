@@ -11,12 +11,13 @@ namespace kintsugi::anomaly {
 
 /// Names of functions, as traces have them.
 struct WaitNames {
-  std::vector<std::string> waits;  ///< a path that ends in one of them waits
-  std::vector<std::string>
-      others;  ///< what is on or below one of them waits for a message that somebody else sends
+  std::vector<std::string> waits;   ///< a path that ends in one of them waits
+  std::vector<std::string> others;  ///< on or below one of them: for a message that somebody else sends
+  std::vector<std::string> aside;   ///< beginnings of names: on or below such a function, books are kept
 };
 
-enum class Waiting : uint8_t { kRuns, kWaits, kWaitsForOthers };
+/// Of a path. A thread that is in no function waits, too.
+enum class Waiting : uint8_t { kRuns, kWaits, kWaitsForOthers, kKeepsBooks };
 
 /// By path. O(paths).
 std::vector<Waiting> waiting_of(const CallPaths& paths, const WaitNames& names);
@@ -30,5 +31,8 @@ enum class Part : uint8_t {
 
 /// The same totals; time that does not count is 0.
 PathTotals part_of(PathTotals totals, std::span<const Waiting> waiting, Part part);
+
+/// The same without paths that wait or keep books: whether a request has these is chance.
+PathTotals calls_of(PathTotals totals, std::span<const Waiting> waiting);
 
 }  // namespace kintsugi::anomaly

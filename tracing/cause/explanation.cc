@@ -1,6 +1,7 @@
 #include "tracing/cause/explanation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -27,9 +28,6 @@ std::vector<PathTotals> trials_of(const flow::Trace& trace, const anomaly::Group
     some.push_back(all[group]);
   return some;
 }
-
-/// Chance does half as much as would be accused.
-constexpr double kTimesChance = 2;
 
 /// What is asked about requests, or processes.
 struct Look {
@@ -99,6 +97,10 @@ Status judge_new_paths(const Look& look, Lens lens, Explanation& out) {
   ranking.outliers = 1;
   ranking.answer = anomaly::Answer::kOutlier;
   compare_with_others(look, lens, ranking);
+  // Others that do as much that is new tell nothing of what is usual.
+  if (ranking.outliers > 0)
+    ranking.outliers = static_cast<size_t>(std::ranges::count_if(
+        ranking.scores, [&](const anomaly::SuspectScore& one) { return one.score > ranking.threshold; }));
   out.finding = ranking.outliers > 0 ? Finding::kOutlier : Finding::kNoOutlier;
   if (ranking.outliers > 0) out.culprit = look.question.compared[ranking.scores.front().trial];
   return {};
@@ -123,7 +125,12 @@ CoverageAnalysis coverage_of(std::span<const PathTotals> trials, const Explanati
   const std::vector<anomaly::SuspectScore>& scores = found.ranking.scores;
   for (size_t i = found.ranking.outliers; i < scores.size(); ++i)
     usual.push_back(trials[scores[i].trial]);
-  return analyse_coverage(trials.subspan(scores.front().trial, 1), usual, paths, order);
+  std::vector<PathTotals> odd{trials[scores.front().trial]};
+  if (question.known != nullptr)
+    for (std::vector<PathTotals>* side : {&odd, &usual})
+      for (PathTotals& totals : *side)
+        totals = anomaly::calls_of(std::move(totals), question.known->waiting());
+  return analyse_coverage(odd, usual, paths, order);
 }
 
 std::string share_of(const Difference& difference, ProfileKind kind, const CallPaths& paths) {
@@ -137,15 +144,29 @@ std::string share_of(const Difference& difference, ProfileKind kind, const CallP
                      100 * difference.anomalous, what, 100 * difference.normal);
 }
 
-/// The largest one, and the largest of the other measure: who waits sends nothing, and that it waits says more.
+/// In seconds, the three largest: who waits for a coroutine of its own waits as long as that does. Of shares, the largest one and the
+/// largest of the other measure: who waits sends nothing, and that it waits says more.
+std::vector<Difference> told(std::span<const Difference> differences, ProfileKind kind) {
+  constexpr size_t kMost = 3;
+  constexpr double kLeastShare = 0.1;  // of the largest one: the others are not worth a line
+  std::vector<Difference> found;
+  for (const Difference& one : differences.first(std::min(differences.size(), kMost)))
+    if (found.empty() || (kind == ProfileKind::kElapsed &&
+                          std::abs(one.delta()) >= kLeastShare * std::abs(found.front().delta())))
+      found.push_back(one);
+  if (kind == ProfileKind::kElapsed || differences.empty()) return found;
+  const auto other = std::ranges::find_if(
+      differences, [&](const Difference& one) { return one.measure != differences.front().measure; });
+  if (other != differences.end()) found.push_back(*other);
+  return found;
+}
+
 std::string describe_differences(std::span<const Difference> differences, ProfileKind kind,
                                  const CallPaths& paths) {
-  if (differences.empty()) return "";
-  const Difference& first = differences.front();
-  std::string text = fmt::format("Most of the difference: {}.\n", share_of(first, kind, paths));
-  const auto other =
-      std::ranges::find_if(differences, [&](const Difference& one) { return one.measure != first.measure; });
-  if (other != differences.end()) text += fmt::format("Also: {}.\n", share_of(*other, kind, paths));
+  std::string text;
+  for (const Difference& one : told(differences, kind))
+    text += fmt::format("{}: {}.\n", text.empty() ? "Most of the difference" : "Also",
+                        share_of(one, kind, paths));
   return text;
 }
 
@@ -171,7 +192,8 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
   const anomaly::Groups groups = anomaly::groups_by_process(trace);
   const std::vector<PathTotals> trials = trials_of(trace, groups, paths, question);
   constexpr Lens kAlone[] = {{ProfileKind::kTime}},
-                 kWithNormal[] = {{ProfileKind::kTime, anomaly::Part::kRunning}, {ProfileKind::kTime}};
+                 kWithNormal[] = {{ProfileKind::kElapsed, anomaly::Part::kRunning},
+                                  {ProfileKind::kTime, anomaly::Part::kOwn}};
   const Look look{.trials = trials, .paths = paths, .question = question, .settings = settings};
   KINTSUGI_TRY(judge_in_turn(look, question.known == nullptr ? std::span<const Lens>(kAlone) : kWithNormal,
                              explanation));

@@ -15,10 +15,12 @@ using anomaly::ProfileKind;
 
 namespace {
 
-/// The paths of a flow with their prefixes, each once.
-std::vector<PathId> closed(const PathTotals& totals, const CallPaths& paths) {
+/// The calls of a flow as paths with their prefixes, each once.
+std::vector<PathId> closed(const PathTotals& totals, const CallPaths& paths,
+                           std::span<const anomaly::Waiting> waiting) {
   std::vector<PathId> found;
-  for (const anomaly::Component& one : anomaly::profile_of(totals, paths, ProfileKind::kCoverage))
+  for (const anomaly::Component& one :
+       anomaly::profile_of(anomaly::calls_of(totals, waiting), paths, ProfileKind::kCoverage))
     found.push_back(one.path);
   return found;
 }
@@ -34,10 +36,11 @@ std::vector<Profile> profiles_of(std::span<const PathTotals> all, const CallPath
 }
 
 KnownNormal::KnownNormal(std::vector<std::vector<PathTotals>> kinds, const CallPaths& paths,
-                         const anomaly::WaitNames& names)
+                         const anomaly::WaitNames& names, double least_seconds)
     : kinds_(std::move(kinds)),
       paths_(paths),
       waiting_(anomaly::waiting_of(paths, names)),
+      least_seconds_(least_seconds),
       seen_(paths.size()) {
   count_paths();
 }
@@ -45,19 +48,19 @@ KnownNormal::KnownNormal(std::vector<std::vector<PathTotals>> kinds, const CallP
 void KnownNormal::count_paths() {
   for (const std::vector<PathTotals>& kind : kinds_)
     for (const PathTotals& totals : kind)
-      for (const PathId path : closed(totals, paths_))
+      for (const PathId path : closed(totals, paths_, waiting_))
         ++seen_[path];
   std::vector<double> alone;
   for (const std::vector<PathTotals>& kind : kinds_)
     for (const PathTotals& totals : kind)
-      alone.push_back(static_cast<double>(
-          std::ranges::count_if(closed(totals, paths_), [&](PathId path) { return seen_[path] == 1; })));
+      alone.push_back(static_cast<double>(std::ranges::count_if(
+          closed(totals, paths_, waiting_), [&](PathId path) { return seen_[path] == 1; })));
   if (!alone.empty()) alone_ = quantile_of(alone, 0.99);
 }
 
 size_t KnownNormal::new_paths(const PathTotals& totals) const {
   return static_cast<size_t>(
-      std::ranges::count_if(closed(totals, paths_), [&](PathId path) { return seen_[path] == 0; }));
+      std::ranges::count_if(closed(totals, paths_, waiting_), [&](PathId path) { return seen_[path] == 0; }));
 }
 
 double KnownNormal::chance(Lens lens) {
@@ -67,6 +70,8 @@ double KnownNormal::chance(Lens lens) {
   for (const std::vector<PathTotals>& comparable : kinds_)
     place->second =
         std::max(place->second, anomaly::largest_gap(profiles_of(comparable, paths_, lens, waiting_)));
+  if (lens.kind == ProfileKind::kElapsed)
+    place->second = std::max(place->second, least_seconds_ / kTimesChance);
   return place->second;
 }
 

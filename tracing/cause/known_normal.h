@@ -27,12 +27,15 @@ inline constexpr Lens kRequestLenses[] = {{anomaly::ProfileKind::kElapsed, anoma
                                           {anomaly::ProfileKind::kElapsed, anomaly::Part::kOwn},
                                           {anomaly::ProfileKind::kCoverage}};
 
+/// Chance does half as much as would be accused.
+inline constexpr double kTimesChance = 2;
+
 class KnownNormal {
  public:
-  /// `kinds`: totals of flows, or processes, that are comparable with one another; they and `paths` outlive this.
+  /// `least_seconds`: less is lost by chance, whatever runs that were well say. `kinds`: totals of flows, or processes, that are comparable with one another; they and `paths` outlive this.
   /// REQUIRES: all paths that will be asked for are in `paths`.
   KnownNormal(std::vector<std::vector<anomaly::PathTotals>> kinds, const anomaly::CallPaths& paths,
-              const anomaly::WaitNames& names);
+              const anomaly::WaitNames& names, double least_seconds = 0);
 
   std::span<const anomaly::Waiting> waiting() const { return waiting_; }
   /// The farthest that one of them is from the nearest other one of its kind, computed when it is first asked for; through the
@@ -56,6 +59,7 @@ class KnownNormal {
   const std::vector<std::vector<anomaly::PathTotals>> kinds_;
   const anomaly::CallPaths& paths_;
   const std::vector<anomaly::Waiting> waiting_;
+  const double least_seconds_;
   std::vector<uint32_t> seen_;  ///< by path: how many of them have it
   double alone_ =
       0;  ///< paths that 99 % of them have at most, and no other one: what is done first is done once

@@ -28,6 +28,8 @@ anomaly::WaitNames wait_names(const SeparationSettings& settings) {
     names.waits.push_back(idle.function);
   for (const flow::Idle& others : settings.directives.others)
     names.others.push_back(others.function);
+  for (const flow::Idle& aside : settings.directives.aside)
+    names.aside.push_back(aside.function);
   return names;
 }
 

@@ -1,7 +1,7 @@
 """In how far what servers do for concurrent commands is told apart: gets and puts of 1.5 MB at a time, each recorded, and all servers.
 
 Which frame belongs to which command is known from the connection: each command has its own. A frame between a command and a server is in the right flow when
-both of its ends are in the command's flow, the largest of the command's process.
+both of its ends are in the command's flow, the largest of the command's process. Calls by which recordings are begun and ended are left out, as `explain` does.
 """
 
 import collections
@@ -22,29 +22,31 @@ SERVERS, POLICY = 6, "rs-3-2-64k"
 
 def judge(document):
     """Of an export for Perfetto: frames, those in the right flow, commands whose frames are all in a flow of their own, and events of servers in each command's flow."""
-    names, ends, events = {}, collections.defaultdict(dict), collections.defaultdict(collections.Counter)
+    names, methods, ends, events = {}, {}, collections.defaultdict(dict), collections.defaultdict(collections.Counter)
     for event in document["traceEvents"]:
         if event["ph"] == "M":
             names[event["pid"]] = event["args"]["name"]
         elif event["ph"] in ("s", "f"):
             ends[event["id"]][event["ph"]] = (event["pid"], event["args"]["flow"])
+            methods[event["id"]] = event["name"]
         if event["ph"] in ("B", "s", "f"):
             events[event["pid"]][event["args"]["flow"]] += 1
     commands = {pid for pid, name in names.items() if name.startswith("kintsugi ")}
     main = {pid: events[pid].most_common(1)[0][0] for pid in commands if events[pid]}
-    frames, right, strays = 0, 0, collections.Counter()
-    for end in ends.values():
+    frames, right, strays, wrong = 0, 0, collections.Counter(), collections.Counter()
+    for number, end in ends.items():
         ours = [pid for pid, _flow in end.values() if pid in commands]
-        if len(end) < 2 or not ours:
+        if len(end) < 2 or not ours or methods[number].split(" ")[0] == "Trace":
             continue
         frames += 1
         is_right = all(flow == main[ours[0]] for _pid, flow in end.values())
         right += is_right
         if not is_right:
             strays[ours[0]] += 1
+            wrong[methods[number]] += 1
     owned = [sum(counts[flow] for pid, counts in events.items() if pid not in commands) for flow in main.values()]
     return {"frames": frames, "right": right, "commands": len(commands), "in_one_flow": sum(strays[pid] == 0 for pid in commands),
-            "flows": len(set(main.values())), "events_of_servers": sorted(owned)}
+            "wrong": dict(wrong), "flows": len(set(main.values())), "events_of_servers": sorted(owned)}
 
 
 def run_round(arguments, cluster, work, what, count):

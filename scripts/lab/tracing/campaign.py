@@ -146,7 +146,7 @@ def traces_of(arguments, number):
 
 def ask(arguments, files, normal):
     command = [arguments.bin / "kintsugi", "trace", "explain", *files, "--json", "--binary", arguments.bin]
-    command += ["--normal", *normal] if normal else []
+    command += ["--normal", *normal, "--least", arguments.least] if normal else []
     began = time.time()
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     answers = json.loads(done.stdout)["answers"] if done.returncode == 0 else []
@@ -184,6 +184,7 @@ def main():
     recording.set_defaults(run=record)
     asking = commands.add_parser("explain", parents=[common])
     asking.add_argument("--normal", type=int, nargs="+", default=list(range(NORMAL)), help="numbers of the runs that are given as runs that were well")
+    asking.add_argument("--least", type=float, default=1.0, help="seconds that a request has to lose: bugs take three of them")
     asking.add_argument("--jobs", type=int, default=1)
     asking.add_argument("--alone", action="store_true", help="ask also without the run that was well")
     asking.set_defaults(run=explain)

@@ -36,7 +36,8 @@ def lines_of(answer):
     if evidence["profile"] != "coverage":
         differences = evidence["differences"]
         other = next((one for one in differences if one["measure"] != differences[0]["measure"]), None)
-        lines += [[named_on(one["path"])] for one in (*differences[:1], other) if one]
+        told = differences[:3] if evidence["profile"] == "elapsed time" else [one for one in (*differences[:1], other) if one]
+        lines += [[named_on(one["path"])] for one in told]
     return lines + [[named_on(call["caller"]), *call["calls"]] for call in evidence["calls"]]
 
 
