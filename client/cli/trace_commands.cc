@@ -28,6 +28,7 @@ struct TraceArguments {
   std::vector<std::string> files, normal;
   size_t format = 0;
   bool rules_only = false;
+  double least_seconds = 0;
   AttachArguments attach;
 };
 
@@ -79,12 +80,16 @@ Result<tracing::Separated> separated(const std::vector<std::string>& files, cons
 }
 
 Status explain(Session& session, const TraceArguments& arguments) {
+  if (arguments.least_seconds > 0 && arguments.normal.empty())
+    return {Code::kInvalidArgument, "--least needs runs that were well: --normal"};
   KINTSUGI_ASSIGN(const tracing::Separated odd, separated(arguments.files, arguments));
   std::optional<tracing::Separated> normal;
   if (!arguments.normal.empty()) {
     KINTSUGI_ASSIGN(normal, separated(arguments.normal, arguments));
   }
-  KINTSUGI_ASSIGN(const std::vector<TraceAnswer> answers, explain_traces(odd, normal ? &*normal : nullptr));
+  KINTSUGI_ASSIGN(
+      const std::vector<TraceAnswer> answers,
+      explain_traces(odd, {.traces = normal ? &*normal : nullptr, .least_seconds = arguments.least_seconds}));
   if (session.json) {
     print_json(to_json(answers));
     return {};
@@ -125,6 +130,9 @@ std::vector<Command> reading_commands(const Arguments& a) {
   const Option rules_only{"--rules-only", &a->rules_only,
                           "Use no directives: messages and the order within a thread alone"};
   const Option normal{"--normal", &a->normal, "Traces of runs that were well"};
+  const Option least{"--least", &a->least_seconds,
+                     "With --normal: seconds that a request has to lose to be accused; default: twice what "
+                     "chance took from one in those runs"};
   const Option format{"--format",
                       Choice{{"chrome", "folded", "otlp"}, [a](size_t chosen) { a->format = chosen; }},
                       "chrome: Perfetto; folded: flame graphs; otlp: OpenTelemetry. Default: chrome"};
@@ -136,7 +144,7 @@ std::vector<Command> reading_commands(const Arguments& a) {
            .run = [a](Session& session) { return show_file(session, *a); }},
           {.name = "explain",
            .help = "Say which request was unlike the others, and which function made it so",
-           .options = {files, normal, directives, rules_only, binary},
+           .options = {files, normal, least, directives, rules_only, binary},
            .prints_json = true,
            .run = [a](Session& session) { return explain(session, *a); }},
           {.name = "export",

@@ -74,7 +74,7 @@ _kintsugi() {
     "trace status") [[ $current == -* ]] && words="--json --help" ;;
     "trace detach") [[ $current == -* ]] && words="--json --help" ;;
     "trace show") [[ $current == -* ]] && words="--binary --json --help" ;;
-    "trace explain") [[ $current == -* ]] && words="--normal --directives --rules-only --binary --json --help" ;;
+    "trace explain") [[ $current == -* ]] && words="--normal --least --directives --rules-only --binary --json --help" ;;
     "trace export") [[ $current == -* ]] && words="--format --out --directives --rules-only --binary --help" ;;
     "stripe show") [[ $current == -* ]] && words="--json --help" ;;
     "fsck") [[ $current == -* ]] && words="--list-missing --deep --rate --json --help" ;;

@@ -226,11 +226,18 @@ TEST_F(TraceStart, DirectivesOfAFileAreTakenOrRefusedWithTheirLine) {
     command.insert(command.end(), {"--directives", bad});
     const Outcome refused = kintsugi(command);
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_THAT(refused.err,
-                HasSubstr(bad + ": line 2: \"begni\" is neither begin, use, end nor idle (did you mean "
-                                "\"begin\"?)\n"));
+    EXPECT_THAT(
+        refused.err,
+        HasSubstr(bad +
+                  ": line 2: \"begni\" is neither begin, use, end, idle, others nor aside (did you mean "
+                  "\"begin\"?)\n"));
   }
   EXPECT_EQ(kintsugi({"trace", "explain", trace, "--directives", good, "--rules-only"}).exit_code, 1);
+  EXPECT_THAT(kintsugi({"trace", "explain", trace, "--least", "1"}).err,
+              HasSubstr("--least needs runs that were well: --normal"));
+  EXPECT_THAT(kintsugi({"trace", "explain", trace, "--normal", trace, "--least", "-1"}).err,
+              HasSubstr("--least: -1 is not a number from 0 on"));
+  EXPECT_EQ(kintsugi({"trace", "explain", trace, "--normal", trace, "--least", "1"}).exit_code, 0);
 }
 
 }  // namespace

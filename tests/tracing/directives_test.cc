@@ -71,6 +71,8 @@ TEST(Directives, AWrongLineIsNamed) {
       {"begin", "as ATTRIBUTE"},
       {"begin as a", "FUNCTION:entry"},
       {"idle", "name of a function"},
+      {"others", "others takes the name of a function"},
+      {"aside", "aside takes the name of a function"},
   };
   for (const auto& [line, message] : wrong) {
     const auto parsed = parse_directives(std::string("# good\n") + line + "\n");

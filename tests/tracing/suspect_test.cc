@@ -118,7 +118,7 @@ std::vector<LastRecord> records(const std::vector<double>& seconds) {
   for (double at : seconds)
     records.push_back({.process = static_cast<uint32_t>(records.size()),
                        .last_ns = static_cast<int64_t>(at * kSecond),
-                       .usual_gap_ns = kSecond / 10});
+                       .longest_gap_ns = kSecond / 10});
   return records;
 }
 
@@ -167,8 +167,31 @@ TEST(EarliestLast, ClocksThatDisagreeAccuseNobody) {
 
 TEST(EarliestLast, WhoRarelyWritesRecordsIsNotSilent) {
   std::vector<LastRecord> seldom = records({100, 100, 100, 95});
-  seldom.back().usual_gap_ns = 6 * kSecond;
+  seldom.back().longest_gap_ns = 6 * kSecond;
   EXPECT_EQ(earliest_last(seldom, 1'000'000).silence, Silence::kNotFailStop);
+}
+
+/// On a busy machine recordings are ended one after the other.
+TEST(EarliestLast, WhoseRecordingWasEndedEarlierIsNotSilent) {
+  flow::Rig rig;
+  for (uint32_t process = 0; process < 5; ++process) {
+    const flow::At at{rig.process("server-" + std::to_string(process))};
+    const int64_t end_ns = (process == 2 ? 8 : 10) * kSecond;
+    for (int64_t now = 0; now < end_ns; now += kSecond / 10)
+      rig.other(at, now);
+    rig.recorded.processes[process].end_ns = end_ns;
+  }
+  EXPECT_EQ(earliest_last(last_records(rig.trace()), 1'000'000).silence, Silence::kNotFailStop);
+  rig.recorded.processes[2].end_ns = 0;
+  EXPECT_EQ(earliest_last(last_records(rig.trace()), 1'000'000).earliest, 2u) << "it died";
+  EXPECT_EQ(earliest_last(last_records(rig.trace()), 1'000'000).silence, Silence::kFailStop);
+}
+
+/// What a process was once silent for, and then went on, tells nothing of another one.
+TEST(EarliestLast, ASilenceThatAnotherOneEndedAccusesNobody) {
+  std::vector<LastRecord> all = records({100, 100, 100, 95});
+  all.front().longest_gap_ns = 6 * kSecond;
+  EXPECT_EQ(earliest_last(all, 1'000'000).silence, Silence::kNotFailStop);
 }
 
 }  // namespace

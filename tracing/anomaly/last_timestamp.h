@@ -10,8 +10,9 @@ namespace kintsugi::anomaly {
 /// Of a process that has work, or a heartbeat: an idle one has no records and nothing to compare.
 struct LastRecord {
   uint32_t process = 0;
-  int64_t last_ns = 0;       ///< when its last record was written, by a clock that all hosts share
-  int64_t usual_gap_ns = 0;  ///< 99 % of the gaps between its records are not longer
+  int64_t last_ns =
+      0;  ///< when its last record was written, by a clock that all hosts share, if all ended at once
+  int64_t longest_gap_ns = 0;  ///< between two of its records
 };
 
 /// Of all processes that have records, in their order.
@@ -32,7 +33,8 @@ struct EarliestLast {
 };
 
 /// Fail-stop if the earliest last record is further before the mean of the others than 3 of their standard deviations, 10
-/// times the precision of the clocks, and the usual gap between its own records. The text compares with the mean and
+/// times the precision of the clocks, and any gap between two records of one of them: none of them was ever silent for so long and
+/// then went on. The text compares with the mean and
 /// deviation of all; with n of them none is more than (n - 1) / sqrt(n) deviations away, so 10 or fewer never could.
 EarliestLast earliest_last(std::span<const LastRecord> records, int64_t clock_precision_ns);
 

@@ -11,6 +11,8 @@ namespace {
 using flow::EventId;
 using flow::kNone;
 
+constexpr double kNanosecondsOfASecond = 1e9;
+
 template <class Number>
 void add(Number& to, Number more) {
   if (__builtin_add_overflow(to, more, &to)) to = std::numeric_limits<Number>::max();
@@ -194,6 +196,7 @@ std::string_view name_of(ProfileKind kind) {
     case ProfileKind::kCoverage: return "coverage";
     case ProfileKind::kCommunication: return "communication";
     case ProfileKind::kComposite: return "composite";
+    case ProfileKind::kElapsed: return "elapsed time";
   }
   return "?";
 }
@@ -201,8 +204,8 @@ std::string_view name_of(ProfileKind kind) {
 Profile profile_of(const PathTotals& totals, const CallPaths& paths, ProfileKind kind) {
   Profile profile;
   if (kind == ProfileKind::kCoverage) append_coverage(totals, paths, profile);
-  if (kind == ProfileKind::kTime || kind == ProfileKind::kComposite) {
-    const double all = total_time(totals);
+  if (kind == ProfileKind::kTime || kind == ProfileKind::kComposite || kind == ProfileKind::kElapsed) {
+    const double all = kind == ProfileKind::kElapsed ? kNanosecondsOfASecond : total_time(totals);
     for (const PathTotal& total : totals)
       if (total.self_ns > 0)
         profile.push_back({Measure::kTime, total.path, static_cast<double>(total.self_ns) / all});

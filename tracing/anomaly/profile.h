@@ -55,6 +55,7 @@ enum class ProfileKind : uint8_t {
   kCoverage,       ///< 1 for each path that was seen, and for its prefixes (5.11)
   kCommunication,  ///< share of the bytes sent on each path (5.12)
   kComposite,      ///< time and communication, one after the other (section 5.4.3)
+  kElapsed,        ///< seconds on each path, which requests of a kind have about as many of
 };
 std::string_view name_of(ProfileKind kind);
 
@@ -70,10 +71,11 @@ struct Component {
 /// Ascending by measure, then by path. All values are positive.
 using Profile = std::vector<Component>;
 
-/// Time and bytes as shares of all of the group's; empty if it has none.
+/// Time and bytes as shares of all of the group's (elapsed: seconds); empty if it has none.
 Profile profile_of(const PathTotals& totals, const CallPaths& paths, ProfileKind kind);
 
-/// d(g, h), the Manhattan length of the difference (5.2): at most 2, of composites 4, of coverages the number of paths.
+/// d(g, h), the Manhattan length of the difference (5.2): at most 2, of composites 4, of coverages the number of paths, of elapsed
+/// times seconds.
 double distance(const Profile& g, const Profile& h);
 
 /// The sum of its components: the distance of two profiles is at most that of both.

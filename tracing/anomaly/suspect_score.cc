@@ -153,6 +153,7 @@ Result<Ranking> rank(std::span<const Profile> trials, std::span<const Profile> n
   ranking.usual = median_of(usual);
   ranking.threshold = std::max(ranking.usual + settings.spreads * median_deviation(usual, ranking.usual),
                                ranking.usual * settings.times);
+  ranking.threshold = std::max(ranking.threshold, settings.least);
   for (const SuspectScore& score : ranking.scores) {
     const Profile& other = score.of_normal ? normal[score.neighbour] : trials[score.neighbour];
     const double largest = length_of(trials[score.trial]) + length_of(other);
@@ -161,6 +162,11 @@ Result<Ranking> rank(std::span<const Profile> trials, std::span<const Profile> n
   }
   ranking.answer = ranking.outliers > 0 ? Answer::kOutlier : Answer::kNoOutlier;
   return ranking;
+}
+
+double largest_gap(std::span<const Profile> profiles) {
+  if (profiles.size() < 2) return 0;
+  return std::ranges::max(distances_between(profiles));
 }
 
 }  // namespace kintsugi::anomaly

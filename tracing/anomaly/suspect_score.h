@@ -39,7 +39,8 @@ struct OutlierSettings {
   size_t least_trials = 4;  ///< fewer are judged only if there are as many known-normal ones
   double spreads = 5;  ///< an outlier's score is so many median absolute deviations above the median score,
   double times = 2;    ///< so many times the median score: with many trials, some are far away by chance,
-  double least_share = 0.05;  ///< and this share of the largest distance that two such profiles can have
+  double least_share = 0.05;  ///< this share of the largest distance that two such profiles can have,
+  double least = 0;           ///< and this: what runs that were well tell
 };
 
 struct Ranking {
@@ -53,5 +54,9 @@ struct Ranking {
 /// there are too few trials for a median, it is the known-normal profiles' distances to each other that say what is usual.
 Result<Ranking> rank(std::span<const Profile> trials, std::span<const Profile> normal = {},
                      const OutlierSettings& settings = {});
+
+/// The farthest that one of them is from the nearest other one; 0 if there are fewer than two. Of more than kMostNeighbours, only
+/// so many are looked at, evenly.
+double largest_gap(std::span<const Profile> profiles);
 
 }  // namespace kintsugi::anomaly

@@ -1,6 +1,7 @@
 #include "tracing/cause/explanation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -12,13 +13,6 @@ using anomaly::CallPaths;
 using anomaly::PathTotals;
 using anomaly::Profile;
 using anomaly::ProfileKind;
-
-std::vector<Profile> profiles_of(std::span<const PathTotals> all, const CallPaths& paths, ProfileKind kind) {
-  std::vector<Profile> profiles;
-  for (const PathTotals& totals : all)
-    profiles.push_back(anomaly::profile_of(totals, paths, kind));
-  return profiles;
-}
 
 /// Those of what is compared.
 std::vector<PathTotals> trials_of(const flow::Trace& trace, const anomaly::Groups& groups, CallPaths& paths,
@@ -35,25 +29,92 @@ std::vector<PathTotals> trials_of(const flow::Trace& trace, const anomaly::Group
   return some;
 }
 
-/// Ranks by one profile, and says by what the first differs from its neighbour.
-Status judge(std::span<const PathTotals> trials, const CallPaths& paths, ProfileKind kind,
-             const Question& question, const ExplanationSettings& settings, Explanation& out) {
-  const std::vector<Profile> profiles = profiles_of(trials, paths, kind),
-                             normal = profiles_of(question.normal, paths, kind);
-  out.profile = kind;
-  // Shares of time and bytes vary a little; a call is made or not.
+/// What is asked about requests, or processes.
+struct Look {
+  std::span<const PathTotals> trials;
+  std::span<const uint32_t> processes;  ///< by trial: where a request began; empty: trials are processes
+  const CallPaths& paths;
+  const Question& question;
+  const ExplanationSettings& settings;
+};
+
+/// Ranks by one profile.
+Result<anomaly::Ranking> rank(const Look& look, Lens lens, std::span<const Profile> profiles,
+                              std::span<const Profile> normal) {
   anomaly::OutlierSettings outliers;
-  if (kind == ProfileKind::kCoverage) outliers.least_share = 0;
-  KINTSUGI_ASSIGN(out.ranking, anomaly::rank(profiles, normal, outliers));
+  // Shares of time and bytes vary a little; a call is made or not.
+  if (lens.kind == ProfileKind::kCoverage) outliers.least_share = 0;
+  if (look.question.known != nullptr) outliers.least = kTimesChance * look.question.known->chance(lens);
+  return anomaly::rank(profiles, normal, outliers);
+}
+
+/// The score of the oddest that is of another process than the first one.
+double elsewhere(const Look& look, Lens lens, const anomaly::Ranking& ranking) {
+  if (!look.processes.empty())
+    return look.question.known->elsewhere(lens, look.processes[ranking.scores.front().trial]);
+  return ranking.scores.size() < 2 ? 0 : ranking.scores[1].score;
+}
+
+/// Takes an accusation back if somebody of another process is nearly as odd.
+void compare_with_others(const Look& look, Lens lens, anomaly::Ranking& ranking) {
+  ranking.threshold = std::max(ranking.threshold, kTimesChance * elsewhere(look, lens, ranking));
+  if (ranking.scores.front().score > ranking.threshold) return;
+  ranking.outliers = 0;
+  ranking.answer = anomaly::Answer::kNoOutlier;
+}
+
+/// Ranks through one lens, and says by what the first differs from its neighbour.
+Status judge(const Look& look, Lens lens, Explanation& out) {
+  std::span<const anomaly::Waiting> waiting;
+  if (look.question.known != nullptr) waiting = look.question.known->waiting();
+  const std::vector<Profile> profiles = profiles_of(look.trials, look.paths, lens, waiting),
+                             normal = profiles_of(look.question.normal, look.paths, lens, waiting);
+  out.profile = lens.kind;
+  out.part = lens.part;
+  KINTSUGI_ASSIGN(out.ranking, rank(look, lens, profiles, normal));
+  if (out.ranking.answer == anomaly::Answer::kOutlier && look.question.known != nullptr)
+    compare_with_others(look, lens, out.ranking);
   if (out.ranking.answer == anomaly::Answer::kTooFew) return {};
   out.finding = Finding::kNoOutlier;
   if (out.ranking.answer == anomaly::Answer::kNoOutlier) return {};
   const anomaly::SuspectScore& top = out.ranking.scores.front();
   out.finding = Finding::kOutlier;
-  out.culprit = question.compared[top.trial];
+  out.culprit = look.question.compared[top.trial];
   out.differences =
       differences(profiles[top.trial], top.of_normal ? normal[top.neighbour] : profiles[top.neighbour],
-                  settings.differences);
+                  look.settings.differences);
+  return {};
+}
+
+/// Says who calls most of what nobody called in the runs that were well.
+Status judge_new_paths(const Look& look, Lens lens, Explanation& out) {
+  anomaly::Ranking& ranking = out.ranking = {};
+  out.profile = lens.kind;
+  out.part = lens.part;
+  KINTSUGI_ASSIGN(ranking.scores, look.question.known->scores(lens, look.trials, look.question.normal));
+  ranking.usual = look.question.known->chance(lens);
+  ranking.threshold = kTimesChance * ranking.usual;
+  ranking.outliers = 1;
+  ranking.answer = anomaly::Answer::kOutlier;
+  compare_with_others(look, lens, ranking);
+  // Others that do as much that is new tell nothing of what is usual.
+  if (ranking.outliers > 0)
+    ranking.outliers = static_cast<size_t>(std::ranges::count_if(
+        ranking.scores, [&](const anomaly::SuspectScore& one) { return one.score > ranking.threshold; }));
+  out.finding = ranking.outliers > 0 ? Finding::kOutlier : Finding::kNoOutlier;
+  if (ranking.outliers > 0) out.culprit = look.question.compared[ranking.scores.front().trial];
+  return {};
+}
+
+/// Through one lens after the other, until somebody is unlike the others.
+Status judge_in_turn(const Look& look, std::span<const Lens> lenses, Explanation& out) {
+  for (const Lens lens : lenses) {
+    const bool is_new = look.question.known != nullptr && lens.kind == ProfileKind::kCoverage;
+    // Nobody says what is new of a kind that there was none of.
+    if (is_new && (look.question.normal.empty() || out.finding == Finding::kTooFew)) continue;
+    KINTSUGI_TRY(is_new ? judge_new_paths(look, lens, out) : judge(look, lens, out));
+    if (out.finding == Finding::kOutlier) break;
+  }
   return {};
 }
 
@@ -64,10 +125,18 @@ CoverageAnalysis coverage_of(std::span<const PathTotals> trials, const Explanati
   const std::vector<anomaly::SuspectScore>& scores = found.ranking.scores;
   for (size_t i = found.ranking.outliers; i < scores.size(); ++i)
     usual.push_back(trials[scores[i].trial]);
-  return analyse_coverage(trials.subspan(scores.front().trial, 1), usual, paths, order);
+  std::vector<PathTotals> odd{trials[scores.front().trial]};
+  if (question.known != nullptr)
+    for (std::vector<PathTotals>* side : {&odd, &usual})
+      for (PathTotals& totals : *side)
+        totals = anomaly::calls_of(std::move(totals), question.known->waiting());
+  return analyse_coverage(odd, usual, paths, order);
 }
 
-std::string share_of(const Difference& difference, const CallPaths& paths) {
+std::string share_of(const Difference& difference, ProfileKind kind, const CallPaths& paths) {
+  if (kind == ProfileKind::kElapsed)
+    return fmt::format("{} ({:.3f} s, usually {:.3f} s)", paths.text(difference.path), difference.anomalous,
+                       difference.normal);
   const char* what = difference.measure == anomaly::Measure::kTime            ? "of the time"
                      : difference.measure == anomaly::Measure::kCommunication ? "of the bytes sent"
                                                                               : "seen";
@@ -75,14 +144,29 @@ std::string share_of(const Difference& difference, const CallPaths& paths) {
                      100 * difference.anomalous, what, 100 * difference.normal);
 }
 
-/// The largest one, and the largest of the other measure: who waits sends nothing, and that it waits says more.
-std::string describe_differences(std::span<const Difference> differences, const CallPaths& paths) {
-  if (differences.empty()) return "";
-  const Difference& first = differences.front();
-  std::string text = fmt::format("Most of the difference: {}.\n", share_of(first, paths));
-  const auto other =
-      std::ranges::find_if(differences, [&](const Difference& one) { return one.measure != first.measure; });
-  if (other != differences.end()) text += fmt::format("Also: {}.\n", share_of(*other, paths));
+/// In seconds, the three largest: who waits for a coroutine of its own waits as long as that does. Of shares, the largest one and the
+/// largest of the other measure: who waits sends nothing, and that it waits says more.
+std::vector<Difference> told(std::span<const Difference> differences, ProfileKind kind) {
+  constexpr size_t kMost = 3;
+  constexpr double kLeastShare = 0.1;  // of the largest one: the others are not worth a line
+  std::vector<Difference> found;
+  for (const Difference& one : differences.first(std::min(differences.size(), kMost)))
+    if (found.empty() || (kind == ProfileKind::kElapsed &&
+                          std::abs(one.delta()) >= kLeastShare * std::abs(found.front().delta())))
+      found.push_back(one);
+  if (kind == ProfileKind::kElapsed || differences.empty()) return found;
+  const auto other = std::ranges::find_if(
+      differences, [&](const Difference& one) { return one.measure != differences.front().measure; });
+  if (other != differences.end()) found.push_back(*other);
+  return found;
+}
+
+std::string describe_differences(std::span<const Difference> differences, ProfileKind kind,
+                                 const CallPaths& paths) {
+  std::string text;
+  for (const Difference& one : told(differences, kind))
+    text += fmt::format("{}: {}.\n", text.empty() ? "Most of the difference" : "Also",
+                        share_of(one, kind, paths));
   return text;
 }
 
@@ -100,14 +184,19 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
   if (explanation.silence.silence == anomaly::Silence::kFailStop) {
     explanation.finding = Finding::kFailStop;
     explanation.culprit = explanation.silence.earliest;
-    explanation.last = last_entries(trace, paths);
+    explanation.last = last_entries(trace, paths, settings.idle);
     std::erase_if(explanation.last,
                   [&](const LastEntry& last) { return last.process != explanation.culprit; });
     return explanation;
   }
   const anomaly::Groups groups = anomaly::groups_by_process(trace);
   const std::vector<PathTotals> trials = trials_of(trace, groups, paths, question);
-  KINTSUGI_TRY(judge(trials, paths, ProfileKind::kTime, question, settings, explanation));
+  constexpr Lens kAlone[] = {{ProfileKind::kTime}},
+                 kWithNormal[] = {{ProfileKind::kElapsed, anomaly::Part::kRunning},
+                                  {ProfileKind::kTime, anomaly::Part::kOwn}};
+  const Look look{.trials = trials, .paths = paths, .question = question, .settings = settings};
+  KINTSUGI_TRY(judge_in_turn(look, question.known == nullptr ? std::span<const Lens>(kAlone) : kWithNormal,
+                             explanation));
   if (explanation.finding != Finding::kOutlier) return explanation;
   KINTSUGI_ASSIGN(explanation.interval, anomalous_interval(trace, groups, question.compared,
                                                            explanation.culprit, paths, settings.interval));
@@ -120,14 +209,24 @@ Result<Explanation> explain_flows(const flow::Trace& trace, const flow::Flows& f
   Explanation explanation;
   const std::vector<PathTotals> trials =
       trials_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question);
-  for (ProfileKind kind : {ProfileKind::kComposite, ProfileKind::kCoverage}) {
-    KINTSUGI_TRY(judge(trials, paths, kind, question, settings, explanation));
-    if (explanation.finding == Finding::kOutlier) break;
-  }
+  constexpr Lens kAlone[] = {{ProfileKind::kComposite}, {ProfileKind::kCoverage}};
+  const std::vector<uint32_t> processes = beginnings_of(trace, flows, question.compared);
+  const Look look{
+      .trials = trials, .processes = processes, .paths = paths, .question = question, .settings = settings};
+  KINTSUGI_TRY(judge_in_turn(look, question.known == nullptr ? std::span<const Lens>(kAlone) : kRequestLenses,
+                             explanation));
   if (explanation.finding != Finding::kOutlier) return explanation;
   explanation.coverage = coverage_of(trials, explanation, paths, question, settings.order);
   explanation.last = last_entries(trace, flows, explanation.culprit, paths);
   return explanation;
+}
+
+std::vector<uint32_t> beginnings_of(const flow::Trace& trace, const flow::Flows& flows,
+                                    std::span<const uint32_t> compared) {
+  std::vector<uint32_t> processes;
+  for (const uint32_t flow : compared)
+    processes.push_back(trace.event(flows.flows[flow].root).process);
+  return processes;
 }
 
 std::vector<FlowsOfOneKind> kinds_of_flows(const flow::Trace& trace, const flow::Flows& flows) {
@@ -171,7 +270,7 @@ std::string describe(const Explanation& explanation, const CallPaths& paths, con
                   name, anomaly::name_of(explanation.profile), explanation.ranking.scores.front().score,
                   explanation.ranking.usual);
   if (explanation.profile != ProfileKind::kCoverage)
-    text += describe_differences(explanation.differences, paths);
+    text += describe_differences(explanation.differences, explanation.profile, paths);
   size_t number = 0;
   for (const CoverageDifference& difference : explanation.coverage.differences) {
     if (++number > 15) break;

@@ -4,6 +4,9 @@
 /// profile is unlike the others', and the function that makes most of the difference.
 /// Flows of one kind (all reads): whose composite profile, or whose coverage, is unlike the others'? Then what makes the
 /// difference, and the calls that it alone made or left out.
+///
+/// With runs that are known to be well: who runs for longer than chance can have it, or else who is held up for longer, or else
+/// who calls what nobody called in those.
 #pragma once
 
 #include <optional>
@@ -14,6 +17,7 @@
 #include "tracing/cause/coverage.h"
 #include "tracing/cause/difference.h"
 #include "tracing/cause/interval.h"
+#include "tracing/cause/known_normal.h"
 #include "tracing/cause/last_entry.h"
 
 namespace kintsugi::cause {
@@ -30,6 +34,7 @@ struct Explanation {
   uint32_t culprit = flow::kNone;  ///< a process, or a flow; kNone unless there is one
   anomaly::ProfileKind profile =
       anomaly::ProfileKind::kTime;            ///< the profile that found it, or that was tried last
+  anomaly::Part part = anomaly::Part::kAll;   ///< of the time, of which the profile is
   anomaly::Ranking ranking;                   ///< trials are places in what was compared; empty if fail-stop
   std::vector<Difference> differences;        ///< the largest first
   std::optional<AnomalousInterval> interval;  ///< interval of processes
@@ -41,6 +46,7 @@ struct Explanation {
 struct ExplanationSettings {
   int64_t clock_precision_ns = 1'000'000;
   size_t differences = 10;
+  std::vector<std::string> idle;  ///< functions in which threads have nothing to do
   bool replicate = false;  ///< work that several flows share counts for each of them, not for the first alone
   Order order = Order::kTime;
   IntervalSettings interval;
@@ -52,6 +58,8 @@ struct Question {
   std::span<const anomaly::PathTotals> normal = {};  ///< totals of known-normal runs, with the same `paths`
   /// What each flow, or process, of the trace did, with the same `paths`, for whoever asks more than one question; empty: not known yet.
   std::span<const anomaly::PathTotals> totals = {};
+  /// What chance does, by runs that were well: those of `normal`, with others than these flows; null: there are none.
+  KnownNormal* known = nullptr;
 };
 
 /// REQUIRES: `question` names processes of `trace`. Errors: those of anomaly::rank.
@@ -70,6 +78,10 @@ struct FlowsOfOneKind {
   std::vector<flow::FlowId> flows;
 };
 std::vector<FlowsOfOneKind> kinds_of_flows(const flow::Trace& trace, const flow::Flows& flows);
+
+/// The processes in which flows began.
+std::vector<uint32_t> beginnings_of(const flow::Trace& trace, const flow::Flows& flows,
+                                    std::span<const uint32_t> compared);
 
 /// A few lines for a person. `name` is what the culprit is called: "chunkserver-3", "flow 12 (client::read)".
 std::string describe(const Explanation& explanation, const anomaly::CallPaths& paths,

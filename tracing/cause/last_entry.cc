@@ -1,10 +1,14 @@
 #include "tracing/cause/last_entry.h"
 
+#include <algorithm>
+#include <map>
+
 namespace kintsugi::cause {
 namespace {
 
+/// The last entry of each thread of control.
 template <class Wanted>
-std::vector<LastEntry> find(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted) {
+std::vector<LastEntry> entries_of(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted) {
   const anomaly::TraceNames names(trace, paths);
   std::vector<LastEntry> found;
   for (const flow::Thread& thread : trace.threads()) {
@@ -22,19 +26,64 @@ std::vector<LastEntry> find(const flow::Trace& trace, anomaly::CallPaths& paths,
       last.returned = (kind == flow::Kind::kExit || kind == flow::Kind::kUnwound) && before != after;
       last.path = last.returned ? before : after;
     }
-    if (last.event == flow::kNone) continue;
-    if (found.empty() || found.back().process != thread.process)
-      found.push_back(last);
-    else if (trace.event(last.event).time_ns > trace.event(found.back().event).time_ns)
-      found.back() = last;
+    if (last.event != flow::kNone) found.push_back(last);
   }
+  return found;
+}
+
+/// Tells which threads of control of one process say what it did last.
+class Latest {
+ public:
+  Latest(const flow::Trace& trace, const anomaly::CallPaths& paths, std::span<const std::string> idle)
+      : trace_(trace), paths_(paths), idle_(idle) {}
+
+  /// The one that ran last, or else any. Behind it, if it ran, the idle one that it left last: its coroutine, whatever that called.
+  std::vector<LastEntry> of(std::span<const LastEntry> all) const {
+    const LastEntry* latest = nullptr;
+    for (const LastEntry& one : all)
+      if (latest == nullptr || is_later(one, *latest)) latest = &one;
+    if (latest == nullptr) return {};
+    const LastEntry* left = nullptr;
+    for (const LastEntry& one : all)
+      if (!is_idle(*latest) && is_idle(one) && at(one) <= at(*latest) &&
+          (left == nullptr || at(one) >= at(*left)))
+        left = &one;
+    return left == nullptr ? std::vector{*latest} : std::vector{*latest, *left};
+  }
+
+ private:
+  int64_t at(const LastEntry& one) const { return trace_.event(one.event).time_ns; }
+  bool is_idle(const LastEntry& one) const {
+    return paths_.depth(one.path) > 0 && std::ranges::find(idle_, paths_.last_name(one.path)) != idle_.end();
+  }
+  bool is_later(const LastEntry& one, const LastEntry& other) const {
+    return is_idle(one) == is_idle(other) ? at(one) > at(other) : is_idle(other);
+  }
+
+  const flow::Trace& trace_;
+  const anomaly::CallPaths& paths_;
+  const std::span<const std::string> idle_;
+};
+
+template <class Wanted>
+std::vector<LastEntry> find(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted,
+                            std::span<const std::string> idle = {}) {
+  std::map<uint32_t, std::vector<LastEntry>> by_process;
+  for (const LastEntry& one : entries_of(trace, paths, wanted))
+    by_process[one.process].push_back(one);
+  const Latest latest(trace, paths, idle);
+  std::vector<LastEntry> found;
+  for (const auto& [process, all] : by_process)
+    for (const LastEntry& one : latest.of(all))
+      found.push_back(one);
   return found;
 }
 
 }  // namespace
 
-std::vector<LastEntry> last_entries(const flow::Trace& trace, anomaly::CallPaths& paths) {
-  return find(trace, paths, [](flow::EventId) { return true; });
+std::vector<LastEntry> last_entries(const flow::Trace& trace, anomaly::CallPaths& paths,
+                                    std::span<const std::string> idle) {
+  return find(trace, paths, [](flow::EventId) { return true; }, idle);
 }
 
 std::vector<LastEntry> last_entries(const flow::Trace& trace, const flow::Flows& flows, flow::FlowId flow,

@@ -13,8 +13,11 @@ struct LastEntry {
   bool returned = false;              ///< the function had returned; else it was running
 };
 
-/// Of every process that has events, in their order.
-std::vector<LastEntry> last_entries(const flow::Trace& trace, anomaly::CallPaths& paths);
+/// Of every process that has events, in their order. `idle`: functions in which threads of control wait, or have nothing to do. If another
+/// one of the process ended while it ran, that one counts; behind it stands the idle one that was left last by then: a coroutine that
+/// called what has no room for tracing.
+std::vector<LastEntry> last_entries(const flow::Trace& trace, anomaly::CallPaths& paths,
+                                    std::span<const std::string> idle = {});
 /// The same of the events of one flow.
 std::vector<LastEntry> last_entries(const flow::Trace& trace, const flow::Flows& flows, flow::FlowId flow,
                                     anomaly::CallPaths& paths);

@@ -95,6 +95,8 @@ std::vector<std::string> DirectiveSites::remarks(const std::vector<std::string>&
   }
   for (const flow::Idle& idle : directives_.idle)
     unknown.check(idle.function, idle.line, remarks);
+  for (const flow::Idle& others : directives_.others)
+    unknown.check(others.function, others.line, remarks);
   return remarks;
 }
 

@@ -22,6 +22,17 @@ flow::Flows flows_of(const flow::Trace& trace, const SeparationSettings& setting
 
 }  // namespace
 
+anomaly::WaitNames wait_names(const SeparationSettings& settings) {
+  anomaly::WaitNames names{.waits = {kWaits, kElsewhere}};
+  for (const flow::Idle& idle : settings.directives.idle)
+    names.waits.push_back(idle.function);
+  for (const flow::Idle& others : settings.directives.others)
+    names.others.push_back(others.function);
+  for (const flow::Idle& aside : settings.directives.aside)
+    names.aside.push_back(aside.function);
+  return names;
+}
+
 Separation::Separation(SeparationSettings settings)
     : rules_only_(settings.rules_only),
       sites_(std::move(settings.directives)),

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tracing/anomaly/waiting.h"
 #include "tracing/events/directive_sites.h"
 #include "tracing/events/event_writer.h"
 #include "tracing/events/named_trace.h"
@@ -36,6 +37,9 @@ bool is_client(const flow::Process& process);
 
 /// Flows as if commands and mounts had not been traced: each call of theirs is one, with all that servers did for it.
 flow::Flows flows_by_call(const flow::Trace& trace, const SeparationSettings& settings);
+
+/// Where threads and coroutines wait, and where for somebody else's message.
+anomaly::WaitNames wait_names(const SeparationSettings& settings);
 
 /// Separates by what is always followed, frames and coroutines, and by directives. Traces are taken one after the other, so that
 /// whoever reads them has one in memory at a time.

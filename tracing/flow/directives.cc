@@ -78,9 +78,12 @@ Status parse_point(std::string_view text, Directive& directive) {
 
 Status parse_line(std::string_view line, size_t number, Directives& out) {
   const std::string_view scope = take_first(line);
-  if (scope == "idle") {
-    if (line.empty()) return wrong("idle takes the name of a function");
-    out.idle.push_back({std::string(line), number});
+  const std::pair<std::string_view, std::vector<Idle>*> of_functions[] = {
+      {"idle", &out.idle}, {"others", &out.others}, {"aside", &out.aside}};
+  for (const auto& [word, functions] : of_functions) {
+    if (scope != word) continue;
+    if (line.empty()) return wrong(fmt::format("{} takes the name of a function", word));
+    functions->push_back({std::string(line), number});
     return {};
   }
   Directive directive{.line = number};
@@ -91,9 +94,9 @@ Status parse_line(std::string_view line, size_t number, Directives& out) {
   else if (scope == "end")
     directive.scope = Kind::kEnd;
   else
-    return wrong(
-        fmt::format("{} is neither begin, use, end nor idle{}", quoted(scope, 40),
-                    did_you_mean(scope, std::array<std::string_view, 4>{"begin", "use", "end", "idle"})));
+    return wrong(fmt::format("{} is neither begin, use, end, idle, others nor aside{}", quoted(scope, 40),
+                             did_you_mean(scope, std::array<std::string_view, 6>{
+                                                     "begin", "use", "end", "idle", "others", "aside"})));
   std::string_view attribute = take_last(line);
   bool shared = false;
   std::string_view as = take_last(line);
@@ -124,7 +127,9 @@ Result<Directives> parse_directives(std::string_view text) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const std::string_view line = trimmed(all.substr(0, all.find('#')));
     if (line.empty()) continue;
-    if (directives.directives.size() + directives.idle.size() == kMostDirectives)
+    if (directives.directives.size() + directives.idle.size() + directives.others.size() +
+            directives.aside.size() ==
+        kMostDirectives)
       return Status(Code::kLimitExceeded,
                     fmt::format("line {}: more than {} directives", number, kMostDirectives));
     if (Status status = parse_line(line, number, directives); !status.ok())

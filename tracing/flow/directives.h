@@ -8,6 +8,8 @@
 ///   begin  kv::Log::append:exit ret as batch shared      # several flows wait for one group commit
 ///   end    kv::Log::commit:entry arg2 as batch
 ///   idle   asio::detail::epoll_reactor::run              # what happens here belongs to no flow
+///   others net::Connection::read                         # who waits here waits for somebody else's message
+///   aside  metrics::                                     # functions whose names begin so only keep books
 ///
 /// The value is an argument (arg1 to arg6) at the entry, or ret at the exit. Events of one process with the same value
 /// of the same attribute belong together:
@@ -53,6 +55,8 @@ struct Directives {
   std::vector<Directive> directives;  ///< in the order of the file
   std::vector<Attribute> attributes;  ///< in the order in which they appear; shared if one directive says so
   std::vector<Idle> idle;
+  std::vector<Idle> aside;   ///< what functions with such a beginning of their name call, or not, is chance
+  std::vector<Idle> others;  ///< what runs below them waits for a message, whose sender takes the time
 };
 
 /// Errors: kInvalidArgument ("line 3: ..."), kLimitExceeded (kMostDirectives or kMostBytesOfDirectives).

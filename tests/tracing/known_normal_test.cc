@@ -1,0 +1,124 @@
+// What requests are accused of when a run is there that was well.
+#include "tests/tracing/rig.h"
+#include "tracing/anomaly/waiting.h"
+#include "tracing/cause/explanation.h"
+
+namespace kintsugi::cause {
+namespace {
+
+using anomaly::CallPaths;
+using anomaly::PathTotals;
+using flow::At;
+using flow::kSecond;
+using flow::Rig;
+
+constexpr int64_t kMillisecond = kSecond / 1000;
+constexpr int kServers = 3, kReads = 20;
+
+/// What one read does: milliseconds in each function, in turn. "disk -> (waits)" waits, and so does "receive -> (waits)", for others.
+using Read = std::vector<std::pair<std::string, int64_t>>;
+
+/// Reads of three servers, one after the other on each: all take 2 ms, and one in seven finds its processor taken for `busy_ms`.
+Rig reads(int64_t busy_ms, const std::map<std::pair<int, int>, Read>& odd = {}) {
+  Rig rig;
+  for (int server = 0; server < kServers; ++server) {
+    const At at{rig.process("chunkserver-" + std::to_string(server), "chunkserver")};
+    int64_t now = 0;
+    for (int number = 0; number < kReads; ++number) {
+      Read read{{"compute", number % 7 == server ? busy_ms : 1}, {"disk", 1}};
+      if (const auto found = odd.find({server, number}); found != odd.end()) read = found->second;
+      rig.start(at, now);
+      rig.entry(at, "read", now);
+      for (const auto& [function, milliseconds] : read) {
+        rig.entry(at, function, now);
+        if (function == "disk" || function == "receive") rig.entry(at, "(waits)", now);
+        now += milliseconds * kMillisecond;
+        if (function == "disk" || function == "receive") rig.exit(at, "(waits)", now);
+        rig.exit(at, function, now);
+      }
+      rig.exit(at, "read", now);
+      now += kMillisecond;
+    }
+    rig.recorded.processes[static_cast<size_t>(server)].end_ns = now;
+  }
+  return rig;
+}
+
+/// What is said of the reads of `odd`, and whom it accuses: the place of the read among all, or -1.
+struct Judged {
+  Explanation found;
+  int server = -1;
+  std::string text;
+};
+
+Judged judge(const Rig& odd, const Rig& normal) {
+  CallPaths paths;
+  const flow::Trace trace = odd.trace(), well = normal.trace();
+  const flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {}),
+                    normal_flows = flow::build_flows(well, flow::match_messages(well), {});
+  const std::vector<PathTotals> totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths),
+                                normal_totals =
+                                    anomaly::totals_of(well, anomaly::groups_by_flow(normal_flows), paths);
+  const std::vector<FlowsOfOneKind> kinds = kinds_of_flows(trace, flows),
+                                    normal_kinds = kinds_of_flows(well, normal_flows);
+  EXPECT_EQ(kinds.size(), 1u);
+  std::vector<PathTotals> trials, known;
+  for (const flow::FlowId flow : kinds[0].flows)
+    trials.push_back(totals[flow]);
+  for (const flow::FlowId flow : normal_kinds[0].flows)
+    known.push_back(normal_totals[flow]);
+  KnownNormal chance({known}, paths, {.waits = {"(waits)"}, .others = {"receive"}});
+  EXPECT_TRUE(chance.look_at(trials, beginnings_of(trace, flows, kinds[0].flows), known).ok());
+  const auto explanation = explain_flows(
+      trace, flows, paths, {.compared = kinds[0].flows, .normal = known, .totals = totals, .known = &chance});
+  EXPECT_TRUE(explanation) << explanation.error();
+  Judged judged{.found = *explanation, .text = describe(*explanation, paths, "it")};
+  if (explanation->culprit != flow::kNone)
+    judged.server = static_cast<int>(trace.event(flows.flows[explanation->culprit].root).process);
+  return judged;
+}
+
+TEST(KnownNormal, ProcessorsThatAreTakenAccuseNobody) {
+  const Judged judged = judge(reads(60), reads(40));
+  EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+}
+
+/// All of its processors are busier than they were in the run that was well: no server is to blame for that.
+TEST(KnownNormal, ABusierMachineAccusesNobody) {
+  const Judged judged = judge(reads(400), reads(20));
+  EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+}
+
+TEST(KnownNormal, WhoIsHeldUpForSecondsIsNamed) {
+  const Judged judged = judge(reads(60, {{{1, 9}, {{"compute", 1}, {"disk", 3000}}}}), reads(40));
+  EXPECT_EQ(judged.server, 1);
+  EXPECT_EQ(judged.text,
+            "it is unlike the others by its elapsed time profile: its score is 3.00, the usual one 0.00.\n"
+            "Most of the difference: chunkserver: read -> disk -> (waits) (3.000 s, usually 0.001 s).\n");
+}
+
+/// While it ran in a circle another read waited for longer: that one only waited.
+TEST(KnownNormal, WhoRunsIsNamedBeforeWhoWaits) {
+  const Judged judged = judge(
+      reads(60, {{{1, 8}, {{"compute", 1}, {"disk", 3500}}}, {{1, 9}, {{"compute", 3000}, {"disk", 1}}}}),
+      reads(40));
+  EXPECT_EQ(judged.found.part, anomaly::Part::kRunning);
+  EXPECT_NE(judged.text.find("read -> compute (3.000 s"), std::string::npos) << judged.text;
+}
+
+TEST(KnownNormal, WhoWaitsForAMessageOfOthersIsNotNamed) {
+  const Judged judged = judge(reads(60, {{{1, 9}, {{"compute", 1}, {"receive", 3000}}}}),
+                              reads(40, {{{0, 3}, {{"receive", 2}}}}));
+  EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+}
+
+TEST(KnownNormal, WhoDoesSomethingNewIsNamedThoughItTakesNoTime) {
+  const Judged judged =
+      judge(reads(60, {{{2, 5}, {{"compute", 1}, {"drop_corrupt", 0}, {"disk", 1}}}}), reads(40));
+  EXPECT_EQ(judged.server, 2);
+  EXPECT_NE(judged.text.find(" 1. chunkserver: read alone calls drop_corrupt."), std::string::npos)
+      << judged.text;
+}
+
+}  // namespace
+}  // namespace kintsugi::cause
