@@ -18,7 +18,7 @@ struct TraceAnswer {
   std::string process;
   Json evidence;      ///< what the text says, as fields: docs/reference/json.md
   int order = 0;      ///< the smaller it is, the more an accusation tells of the cause: see explain_traces
-  double weight = 0;  ///< of one order: the greater, the earlier
+  double weight = 0;  ///< among answers of one order the greatest comes first
 };
 
 /// Traces of runs that were well.

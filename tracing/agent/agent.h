@@ -76,7 +76,7 @@ class Agent {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  AgentStatus status_;  ///< of the recording of the process
+  AgentStatus status_;  ///< the state of the process's recording
   Owners owners_;
   AttachOptions first_;  ///< what the recording was begun with
   bool ends_ = false;    ///< nobody joins it any more

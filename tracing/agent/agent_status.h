@@ -27,7 +27,7 @@ struct AgentStatus {
   uint32_t functions = 0, patched = 0, met = 0;
   std::string began;          ///< what began the recording, or why nothing has
   int64_t began_unix_ms = 0;  ///< when; 0: it has not begun
-  uint64_t owner = 0;         ///< whose recording this is told of; 0: the process's, whosever it is
+  uint64_t owner = 0;         ///< the recording is told as this one has it; 0: as the process has it
   uint32_t owners = 0;        ///< for how many the process records now
   End end = End::kNone;       ///< why the recording ended
 

@@ -34,7 +34,7 @@ struct Explanation {
   uint32_t culprit = flow::kNone;  ///< a process, or a flow; kNone unless there is one
   anomaly::ProfileKind profile =
       anomaly::ProfileKind::kTime;            ///< the profile that found it, or that was tried last
-  anomaly::Part part = anomaly::Part::kAll;   ///< of the time, of which the profile is
+  anomaly::Part part = anomaly::Part::kAll;   ///< the part of the time that the profile counts
   anomaly::Ranking ranking;                   ///< trials are places in what was compared; empty if fail-stop
   std::vector<Difference> differences;        ///< the largest first
   std::optional<AnomalousInterval> interval;  ///< interval of processes
