@@ -369,7 +369,7 @@ TEST_F(Recordings, BeginWhileOtherProcessesLookForOldTraces) {
       while (!end)
         remove_old_traces(directory_.path(), 15);
     });
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const std::string path = fmt::format("{}/{}.trace", directory_.path(), i);
     const auto memory = TraceMemory::make(path, kLeastTraceBytes, {.program = "a"});
     EXPECT_TRUE(memory) << i << ": " << memory.error().message();
