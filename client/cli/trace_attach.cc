@@ -47,7 +47,8 @@ Status give_back(const AttachArguments& arguments, uint64_t owner) {
   if (arguments.follow) {
     // Its recording may have ended already; those of others have not.
     KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(TraceRequest::STATUS));
-    (void)end_followed(*client, answer, "");
+    // A daemon that was started again tells what it does for others.
+    if (answer.owner() == owner) (void)end_followed(*client, answer, "");
   }
   return detached ? Status{} : detached.error();
 }

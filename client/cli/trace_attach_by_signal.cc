@@ -140,6 +140,12 @@ Status check_options(const AttachArguments& arguments) {
   return {};
 }
 
+Status does_not_record(pid_t pid) {
+  return {
+      Code::kDeadlineExceeded,
+      fmt::format("process {} does not record: it is being traced already, or its log says why not", pid)};
+}
+
 }  // namespace
 
 Status attach_by_signal(Session& session, const AttachArguments& arguments) {
@@ -152,16 +158,15 @@ Status attach_by_signal(Session& session, const AttachArguments& arguments) {
   KINTSUGI_ASSIGN(const ProcessFacts facts, facts_of(pid));
   KINTSUGI_TRY(may_be_sent(pid, facts));
   const std::set<std::string> before = traces_of(pid, facts);
+  const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
   KINTSUGI_TRY(send_signal(process, pid, request.limit_ms()));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string path = new_trace(pid, facts, before);
-  if (path.empty())
-    return {
-        Code::kDeadlineExceeded,
-        fmt::format("process {} does not record: it is being traced already, or its log says why not", pid)};
+  if (path.empty()) return does_not_record(pid);
   KINTSUGI_ASSIGN(const Descriptor file, open_trace_of(path, facts.user));
   KINTSUGI_TRY(wait_for_end(file, path, milliseconds(request.limit_ms()) + kEndLimit));
   KINTSUGI_ASSIGN(const tracing::Trace trace, tracing::read_trace(path_of(file)));
+  // It is what somebody got who had the process record before, and left meanwhile.
+  if (trace.began.unix_ns < now.count()) return does_not_record(pid);
   if (!arguments.out.empty()) {
     std::error_code error;
     fs::copy_file(path_of(file), arguments.out, fs::copy_options::overwrite_existing, error);

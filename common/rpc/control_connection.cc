@@ -79,6 +79,8 @@ asio::awaitable<void> ControlConnection::announce(CallName call, uint32_t follow
   if (traces == nullptr) co_return;
   const TimePoint patience = std::min(deadline, runtime_.clock.now() + kAnnounceLimit);
   for (const Announcement& asked : traces->announcements(connection_->peer(), call, followed)) {
+    // Whoever has no time left has not refused: it is asked again before the next call.
+    if (runtime_.clock.now() >= patience) co_return;
     const Result<std::string> answer =
         co_await this->call({}, patience, Method::kTrace, FrameBody(std::string_view(asked.request)));
     traces->announced(connection_->peer(), asked.owner, answer ? Status{} : answer.error());

@@ -1,3 +1,4 @@
+#include "common/rpc/follower.h"
 #include "tests/common/rpc_rig.h"
 #include "tests/expect_ok.h"
 
@@ -137,6 +138,51 @@ TEST(RpcCall, FailsAtItsDeadlineAndDropsTheLateAnswer) {
     for (int i = 0; i < 3; ++i)
       CO_ASSERT_OK(co_await rig.ping_is_echoed());
     EXPECT_EQ(rig.calls_waiting, 0u);
+  });
+}
+
+/// Two want every call followed.
+class TwoFollow final : public Follower {
+ public:
+  TwoFollow() { set_follower(this); }
+  ~TwoFollow() override { set_follower(nullptr); }
+  uint32_t follows(const CallName&) override { return 0; }
+  uint32_t follows_own_work() override { return 0; }
+  std::vector<Announcement> announcements(const std::string&, const CallName&, uint32_t) override {
+    return {{.request = "", .owner = 1}, {.request = "", .owner = 2}};
+  }
+  void announced(const std::string&, uint64_t owner, const Status& answer) override {
+    answers.emplace_back(owner, answer.code());
+  }
+  std::vector<std::pair<uint64_t, Code>> answers;
+};
+
+TEST(RpcCall, IsAnnouncedForNobodyMoreWhenItsTimeIsOver) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    Server traced(rig.server_runtime, test_secret(), nullptr);
+    for (const Method method : {Method::kTrace, Method::kPing})
+      traced.handle(method, [&rig](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> {
+        while (!rig.is_released)
+          co_await rig.released.wait();
+        co_return Status{};
+      });
+    CO_ASSERT_OK(traced.start({rig.at.host, 0}));
+    const auto call = [&](Duration limit) {
+      static const proto::Empty request;
+      static proto::Empty response;
+      Context context;
+      context.followed = 3;
+      context.deadline = rig.client_runtime.clock.now() + limit;
+      return rig.client.call(context, traced.local_endpoint(), Method::kPing, request, response);
+    };
+    TwoFollow both;
+    EXPECT_EQ((co_await call(250ms)).code(), Code::kDeadlineExceeded);
+    using Answers = std::vector<std::pair<uint64_t, Code>>;
+    EXPECT_EQ(both.answers, (Answers{{1, Code::kDeadlineExceeded}})) << "the second one was refused nothing";
+    rig.release();
+    CO_ASSERT_OK(co_await call(10s));
+    EXPECT_EQ(both.answers, (Answers{{1, Code::kDeadlineExceeded}, {1, Code::kOk}, {2, Code::kOk}}));
+    co_await traced.stop();
   });
 }
 

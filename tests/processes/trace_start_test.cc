@@ -137,6 +137,20 @@ TEST_F(TraceStart, IsASignalForAProcessWhoseEventLoopStandsStill) {
   EXPECT_TRUE(healthy());
 }
 
+TEST_F(TraceStart, IsNoSignalWhileOthersRecordAndNeitherIsTheirTraceTakenForItsOwn) {
+  const auto stays = attach({"chunkserver-1", "--for", "100s"});
+  ASSERT_TRUE(eventually([&] { return is("recording\n"); }, seconds(30))) << said();
+  BackgroundCommand leaves(command({"trace", "attach", "chunkserver-1", "--for", "5s"}), environment());
+  ASSERT_TRUE(eventually([&] { return is("recording, for 2 commands\n"); }, seconds(5)));
+  // The one that leaves gets a copy, which is a new trace of the same process.
+  expect_refused({"pid:" + std::to_string(pid_of("chunkserver-1")), "--signal", "--out", path("trace")},
+                 "does not record: it is being traced already, or its log says why not");
+  EXPECT_FALSE(std::filesystem::exists(path("trace")));
+  EXPECT_EQ(leaves.exit_code(), 0);
+  EXPECT_EQ(kintsugi({"trace", "detach", "chunkserver-1"}).exit_code, 0);
+  EXPECT_EQ(stays->exit_code(), 0) << said();
+}
+
 TEST_F(TraceStart, IsASignalThatOneThreadOfEachDaemonTakes) {
   for (const std::string daemon : {"metaserver", "chunkserver-1", "repair-manager-1", "monitor"}) {
     const std::string tasks = "/proc/" + std::to_string(pid_of(daemon)) + "/task";

@@ -360,6 +360,26 @@ TEST_F(Recordings, KeepOnlyTheNewestTraces) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 16);
 }
 
+TEST_F(Recordings, BeginWhileOtherProcessesLookForOldTraces) {
+  KINTSUGI_ASSERT_OK(make_trace_directory(directory_.path()));
+  std::atomic<bool> end{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i)
+    others.emplace_back([&] {
+      while (!end)
+        remove_old_traces(directory_.path(), 15);
+    });
+  for (int i = 0; i < 1000; ++i) {
+    const std::string path = fmt::format("{}/{}.trace", directory_.path(), i);
+    const auto memory = TraceMemory::make(path, kLeastTraceBytes, {.program = "a"});
+    EXPECT_TRUE(memory) << i << ": " << memory.error().message();
+    if (!memory) break;
+  }
+  end = true;
+  for (std::thread& each : others)
+    each.join();
+}
+
 /// KINTSUGI_TRACE_ROUNDS=20000 trace_agent_test --gtest_filter='*Rounds*' is the long form.
 TEST_F(Recordings, ComeAndGoInManyRoundsWhileThreadsRun) {
   const char* const wanted = std::getenv("KINTSUGI_TRACE_ROUNDS");

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,17 @@ ClockPair clock_pair() {
 template <size_t N>
 void copy_text(char (&into)[N], const std::string& text) {
   std::memcpy(into, text.data(), std::min(text.size(), N - 1));
+}
+
+/// Whoever looks for old traces has each of them locked for a moment, this one, too, if it was just made.
+bool lock(int file) {
+  constexpr int kTries = 1000;
+  constexpr auto kPause = std::chrono::milliseconds(1);
+  for (int tries = 0; ::flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK || tries == kTries) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 void seal(FileHeader& header) {
@@ -117,7 +130,7 @@ Result<TraceMemory> TraceMemory::make(const std::string& path, uint64_t bytes,
     ::unlink(path.c_str());
     return status_from_errno(error, fmt::format("{} MiB for the trace {}", bytes >> 20, path));
   };
-  if (::flock(memory.file_, LOCK_EX | LOCK_NB) != 0) return failed(errno);
+  if (!lock(memory.file_)) return failed(errno);
   if (const int error = ::posix_fallocate(memory.file_, 0, static_cast<off_t>(bytes)); error != 0)
     return failed(error);
   // Every page is there before the first record, which then costs no fault.
