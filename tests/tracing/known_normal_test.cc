@@ -19,12 +19,12 @@ constexpr int kServers = 3, kReads = 20;
 using Read = std::vector<std::pair<std::string, int64_t>>;
 
 /// Reads of three servers, one after the other on each: all take 2 ms, and one in seven finds its processor taken for `busy_ms`.
-Rig reads(int64_t busy_ms, const std::map<std::pair<int, int>, Read>& odd = {}) {
+Rig reads(int64_t busy_ms, const std::map<std::pair<int, int>, Read>& odd = {}, int each = kReads) {
   Rig rig;
   for (int server = 0; server < kServers; ++server) {
     const At at{rig.process("chunkserver-" + std::to_string(server), "chunkserver")};
     int64_t now = 0;
-    for (int number = 0; number < kReads; ++number) {
+    for (int number = 0; number < each; ++number) {
       Read read{{"compute", number % 7 == server ? busy_ms : 1}, {"disk", 1}};
       if (const auto found = odd.find({server, number}); found != odd.end()) read = found->second;
       rig.start(at, now);
@@ -87,6 +87,12 @@ TEST(KnownNormal, ProcessorsThatAreTakenAccuseNobody) {
 TEST(KnownNormal, ABusierMachineAccusesNobody) {
   const Judged judged = judge(reads(400), reads(20));
   EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+}
+
+/// Three reads do not tell how far apart chance puts them.
+TEST(KnownNormal, ARunWithAFewRequestsIsNoMeasure) {
+  const Judged judged = judge(reads(60, {{{1, 9}, {{"compute", 1}, {"disk", 3000}}}}), reads(40, {}, 1));
+  EXPECT_EQ(judged.found.finding, Finding::kTooFew) << judged.text;
 }
 
 TEST(KnownNormal, WhoIsHeldUpForSecondsIsNamed) {

@@ -29,6 +29,11 @@ std::vector<PathTotals> trials_of(const flow::Trace& trace, const anomaly::Group
   return some;
 }
 
+/// Runs that were well are given, and hold too few to tell what chance does.
+bool has_too_few(const Question& question) {
+  return question.known != nullptr && !question.known->tells_chance();
+}
+
 /// What is asked about requests, or processes.
 struct Look {
   std::span<const PathTotals> trials;
@@ -189,6 +194,7 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
                   [&](const LastEntry& last) { return last.process != explanation.culprit; });
     return explanation;
   }
+  if (has_too_few(question)) return explanation;
   const anomaly::Groups groups = anomaly::groups_by_process(trace);
   const std::vector<PathTotals> trials = trials_of(trace, groups, paths, question);
   constexpr Lens kAlone[] = {{ProfileKind::kTime}},
@@ -207,6 +213,7 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
 Result<Explanation> explain_flows(const flow::Trace& trace, const flow::Flows& flows, CallPaths& paths,
                                   const Question& question, const ExplanationSettings& settings) {
   Explanation explanation;
+  if (has_too_few(question)) return explanation;
   const std::vector<PathTotals> trials =
       trials_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question);
   constexpr Lens kAlone[] = {{ProfileKind::kComposite}, {ProfileKind::kCoverage}};

@@ -45,6 +45,12 @@ KnownNormal::KnownNormal(std::vector<std::vector<PathTotals>> kinds, const CallP
   count_paths();
 }
 
+bool KnownNormal::tells_chance() const {
+  return std::ranges::any_of(kinds_, [](const std::vector<PathTotals>& comparable) {
+    return comparable.size() >= anomaly::OutlierSettings().least_trials;
+  });
+}
+
 void KnownNormal::count_paths() {
   for (const std::vector<PathTotals>& kind : kinds_)
     for (const PathTotals& totals : kind)

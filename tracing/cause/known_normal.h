@@ -38,6 +38,8 @@ class KnownNormal {
               const anomaly::WaitNames& names, double least_seconds = 0);
 
   std::span<const anomaly::Waiting> waiting() const { return waiting_; }
+  /// There are enough of one kind to tell how far apart chance puts them.
+  bool tells_chance() const;
   /// The farthest that one of them is from the nearest other one of its kind, computed when it is first asked for; through the
   /// lens of coverage, how many paths one of them may have that no other one has.
   double chance(Lens lens);
