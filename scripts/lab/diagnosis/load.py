@@ -47,8 +47,10 @@ class Load:
         return [int(pid) for pid in subprocess.run(["pgrep", "-P", parent], capture_output=True, text=True, check=True).stdout.split()]
 
     def write_on_mount(self):
-        """Whoever opens it next waits until the mount has given back its write lease."""
-        (self.mount / "shared").write_bytes(os.urandom(3000))
+        """Whoever opens it next waits until the mount has given back its write lease. Returns what was written."""
+        written = os.urandom(3000)
+        (self.mount / "shared").write_bytes(written)
+        return written
 
     def run(self, *words):
         return subprocess.run([self.cluster.kintsugi, *map(str, words)], env=self.cluster.environment, capture_output=True, text=True,
@@ -92,5 +94,7 @@ class Load:
 
     def shared(self, _name):
         with self.sharing:
-            self.write_on_mount()
-            self.run("cat", "/shared")
+            written = self.write_on_mount()
+            read = subprocess.run([self.cluster.kintsugi, "cat", "/shared"], env=self.cluster.environment, capture_output=True, timeout=LIMIT, check=True).stdout
+            if read != written:
+                self.wrong += 1
