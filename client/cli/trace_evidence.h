@@ -1,4 +1,4 @@
-/// What an explanation of traces says, as fields for programs.
+/// Turns an explanation of traces into fields that programs read.
 #pragma once
 
 #include "client/cli/json.h"

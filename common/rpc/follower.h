@@ -39,7 +39,7 @@ class Follower {
   virtual ~Follower() = default;
   /// A request has come. Returns for whom it is followed: Context::followed.
   virtual uint32_t follows(const CallName& call) = 0;
-  /// The same of the calls that this process makes on its own account, as a command or a mount does.
+  /// Returns for whom calls are followed that this process makes on its own account, as a command or a mount does.
   virtual uint32_t follows_own_work() = 0;
   /// A call will be sent for a request that is `followed`: one announcement for each who wants it.
   virtual std::vector<Announcement> announcements(const std::string& peer, const CallName& call,

@@ -59,7 +59,7 @@ class CoordinationService {
   void list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
                     proto::FetchRepairWorkResponse& answer) const;
   Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;
-  /// Of the process that registered last as this server; 0: there is none.
+  /// Returns the incarnation of the process that registered last as this server; 0: there is none.
   uint64_t incarnation_of(ServerId server) const;
 
   MetaStore& store_;

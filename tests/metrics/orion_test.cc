@@ -166,7 +166,7 @@ Trace cluster_with(const std::vector<std::string>& others, uint64_t seed, size_t
   return out;
 }
 
-/// What is found of a cluster with these processes beside its servers, once `change` is done to them.
+/// Judges a cluster with these processes beside its servers after `change` was done to them.
 Localisation found_with(
     const std::vector<std::string>& others, const Change& change,
     const std::function<void(size_t, size_t, std::vector<double>&)>& change_of_servers = nothing_at_servers) {

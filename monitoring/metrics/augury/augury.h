@@ -33,7 +33,7 @@ struct Alarm {
   double excess = 0;                 ///< distance or error, divided by its threshold
   /// Trend of that metric without what its load explains, if it is certain.
   std::optional<metric_trace::Trend> trend;
-  /// What is left, if the metric has a limit and goes there.
+  /// When the limit is reached, and how much is left until then; empty: the metric has no limit or does not go there.
   std::optional<metric_trace::Exhaustion> exhaustion;
 };
 

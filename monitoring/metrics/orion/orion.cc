@@ -145,7 +145,7 @@ Reference reference_of(const std::vector<Finding>& findings, size_t which) {
   return {.peers = std::move(others)};
 }
 
-/// What is rarer than this is beyond what healthy processes show.
+/// Returns the rarity that healthy processes still show. A rarer shift is beyond them.
 double rarest_healthy(const Finding& finding) {
   const Shifts& shifts = finding.shifts;
   return most_of_normal(2 * finding.processes * shifts.metrics.size() * shifts.middles_ns.size());

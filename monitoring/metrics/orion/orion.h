@@ -19,7 +19,7 @@ struct OddMetric {
   /// its relations to other metrics.
   double score = 0;
   bool odd = false;  ///< beside its peers it is beyond what is healthy
-  /// Of a process without peers: it is beyond its own healthy windows, and goes towards its limit.
+  /// The metric is beyond its own healthy windows and goes towards its limit. Only processes without peers are asked.
   bool runs_out = false;
   double healthy = 0, now = 0;  ///< the metric's mean on the healthy trace and in those windows
 };

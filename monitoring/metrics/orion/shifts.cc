@@ -67,7 +67,7 @@ std::optional<double> moved_at(const Shifts& shifts, const MetricShifts& metric,
   return out;
 }
 
-/// What MetricShifts::goes_to says of a column, from the rows of the last life of its process.
+/// Returns the limit towards which a column goes in the last life of its process, as MetricShifts::goes_to has it.
 double limit_ahead(const Series& now, size_t column) {
   const double limit = now.limits[column];
   if (!std::isfinite(limit) || now.segments.empty()) return metric_trace::kMissing;
