@@ -33,7 +33,6 @@ class ChunkReader {
   DataDisk& disk() const { return *chunk_->disk; }
   uint64_t length() const { return chunk_->info.length; }
   uint32_t crc() const { return chunk_->info.crc; }
-  const std::string& policy() const { return chunk_->policy; }
   uint64_t blocks() const { return chunk_->block_crcs.size(); }
   /// Bytes of blocks that this reader had to read from the disk.
   uint64_t disk_bytes() const { return disk_bytes_; }

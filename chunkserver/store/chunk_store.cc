@@ -83,6 +83,14 @@ asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader heade
   co_return status;
 }
 
+std::shared_ptr<OpenChunk> ChunkStore::open_one_block(const ChunkIndex::Entry& entry) {
+  if (!entry.in_segment) return nullptr;
+  auto chunk = entry.root->segments.open_one_block(entry.info.id);
+  if (chunk == nullptr || chunk->info != entry.info) return nullptr;
+  chunk->generation = entry.generation;
+  return chunk;
+}
+
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
                                                                        ReadFor purpose) {
   DiskCalls& calls = disks_.calls();
@@ -92,6 +100,8 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   const bool anew = purpose == ReadFor::kVerification;
   if (auto cached = anew ? nullptr : chunks_.find_open(*found))
     co_return std::make_unique<ChunkReader>(chunks_, calls, std::move(cached), purpose);
+  if (auto known = anew ? nullptr : open_one_block(*found))
+    co_return std::make_unique<ChunkReader>(chunks_, calls, std::move(known), purpose);
   sight::Module module{context, kOpen};
   const ChunkIndex::Entry entry = *found;
   if (Status answers = entry.root->disk.check_answers(); !answers.ok())

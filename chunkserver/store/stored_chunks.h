@@ -25,7 +25,7 @@ class StoredChunks {
  public:
   /// Chunk files that are kept open for reading; each takes a descriptor.
   static constexpr size_t kOpenFiles = 256;
-  /// Open small chunks; those of a segment share a descriptor.
+  /// Open small chunks of more than one block; those of a segment share a descriptor.
   static constexpr size_t kOpenRecords = 16'384;
   using Entry = ChunkIndex::Entry;
 

@@ -5,7 +5,7 @@
 
 Each build gets a cluster of ten chunkservers whose client, metaserver and chunkservers run below valgrind (on Debian: the package
 valgrind). Printed are millions of instructions, and second / first. What the daemons need while nobody asks for anything is
-measured before, and taken off for as long as the operation lasted. Works on stripped copies: valgrind cannot read Clang's debug
+measured right before each operation, and taken off for as long as that lasted. Works on stripped copies: valgrind cannot read Clang's debug
 information.
 """
 
@@ -50,7 +50,11 @@ class Watched:
         self.counts = directory / "counts"
         self.cluster = Cluster(watched_binaries(binaries, directory, self.counts), directory / "cluster")
         time.sleep(IDLE_SECONDS)  # the servers have registered, and asked each other
-        self.idle = {role: count / IDLE_SECONDS for role, count in self.daemons(lambda: time.sleep(IDLE_SECONDS))[0].items()}
+        self.idle = self.measure_idle()
+
+    def measure_idle(self):
+        """Instructions of each role while nobody asks for anything, for IDLE_SECONDS."""
+        return self.daemons(lambda: time.sleep(IDLE_SECONDS))[0]
 
     def daemons(self, work):
         """(instructions of each role while the work is done, its seconds)"""
@@ -72,9 +76,10 @@ class Watched:
     def measure(self, *words):
         """Instructions of a command by role: once to count in the daemons, once below callgrind itself."""
         command = [self.cluster.kintsugi, *map(str, words)]
+        idle = self.measure_idle()
         total, seconds = self.daemons(
             lambda: subprocess.run(command, env=self.cluster.environment, check=True, stdout=subprocess.DEVNULL))
-        total = {role: count - self.idle[role] * seconds for role, count in total.items()}
+        total = {role: count - idle[role] / IDLE_SECONDS * seconds for role, count in total.items()}
         counted = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command, "--replace"],
                                  env=self.cluster.environment, check=True, capture_output=True, text=True)
         total["client"] = int(re.search(r"Collected : (\d+)", counted.stderr)[1])
@@ -104,8 +109,7 @@ def main():
         for name, binaries in (("first", arguments.first), ("second", arguments.second)):
             watched = Watched(binaries, directory / name)
             try:
-                idle = {role: count * IDLE_SECONDS for role, count in watched.idle.items()}
-                results.append({f"idle for {IDLE_SECONDS} s": idle}
+                results.append({f"idle for {IDLE_SECONDS} s": watched.idle}
                                | {what: watched.measure(*words) for what, words in operations.items()})
             finally:
                 watched.cluster.stop()

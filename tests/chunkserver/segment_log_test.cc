@@ -85,8 +85,9 @@ TEST(SegmentLog, ChunksOfOneSegmentSurviveADamagedNeighbour) {
   // The header of the second record: each one takes 4 KiB and 8 KiB of data.
   KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/segments/" + rig.files("/d0/segments").at(0), 12288 + 20));
   rig.start();
-  // The footer names it, so that it is found damaged when it is read.
-  EXPECT_EQ(rig.get(chunk_id(2)).error().code(), Code::kCorrupt);
+  // The footer says what the header did, and the bytes are whole: it can be read, until somebody reads its header.
+  EXPECT_EQ(*rig.get(chunk_id(2)), chunk_bytes(5000, 2));
+  EXPECT_EQ(rig.get(chunk_id(2), ReadFor::kVerification).error().code(), Code::kCorrupt);
   EXPECT_EQ(rig.store->take_lost().size(), 1u);
   for (int start = 0; start < 2; ++start) {
     EXPECT_EQ(rig.store->chunks(), 4u);
@@ -94,6 +95,34 @@ TEST(SegmentLog, ChunksOfOneSegmentSurviveADamagedNeighbour) {
       EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(5000, stripe));
     rig.restart();
   }
+}
+
+TEST(SegmentLog, AChunkOfOneBlockIsReadByOneCallToTheDisk) {
+  StoreRig rig(1, 1, tiny_segments());
+  rig.start();
+  const std::vector<uint64_t> lengths = {1, 5000, kBlockBytes, kBlockBytes + 1};
+  for (size_t i = 0; i < lengths.size(); ++i)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(i), chunk_bytes(lengths[i], i)));
+  for (int start = 0; start < 2; ++start) {
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const uint64_t before = rig.node.disk().counters().reads;
+      EXPECT_EQ(*rig.get(chunk_id(i)), chunk_bytes(lengths[i], i));
+      // A longer one's checksums are in its header.
+      EXPECT_EQ(rig.node.disk().counters().reads - before, lengths[i] <= kBlockBytes ? 1u : 2u);
+    }
+    rig.restart();
+  }
+}
+
+TEST(SegmentLog, ADamagedByteOfAChunkOfOneBlockIsNeverGivenToAReader) {
+  StoreRig rig(1, 1, tiny_segments());
+  rig.start();
+  KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), chunk_bytes(5000, 1)));
+  const std::string path = "/d0/segments/" + rig.files("/d0/segments").at(0);
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, kRecordHeaderBytes + 4999));
+  EXPECT_EQ(rig.get(chunk_id(1)).error().code(), Code::kCorrupt);
+  EXPECT_EQ(rig.store->take_lost().size(), 1u);
+  EXPECT_EQ(rig.get(chunk_id(1)).error().code(), Code::kNotFound);
 }
 
 TEST(SegmentLog, ADamagedRecordOfASegmentWithoutAFooterIsLostAlone) {

@@ -85,8 +85,9 @@ inline asio::awaitable<Status> put(ChunkStore& store, runtime::BufferPool& pool,
 }
 
 inline asio::awaitable<Result<std::vector<std::byte>>> get(ChunkStore& store, runtime::BufferPool& pool,
-                                                           ChunkId id) {
-  auto reader = co_await store.open(Context{}, id);
+                                                           ChunkId id,
+                                                           ReadFor purpose = ReadFor::kBackground) {
+  auto reader = co_await store.open(Context{}, id, purpose);
   if (!reader) co_return reader.error();
   std::vector<std::byte> bytes;
   while (bytes.size() < (*reader)->length()) {
@@ -143,8 +144,8 @@ class StoreRig {
   Status put(ChunkId id, const std::vector<std::byte>& bytes, size_t frame_bytes = kTestFrameBytes) {
     return simulation.run(chunkserver::put(*store, *pool, id, bytes, frame_bytes));
   }
-  Result<std::vector<std::byte>> get(ChunkId id) {
-    return simulation.run(chunkserver::get(*store, *pool, id));
+  Result<std::vector<std::byte>> get(ChunkId id, ReadFor purpose = ReadFor::kBackground) {
+    return simulation.run(chunkserver::get(*store, *pool, id, purpose));
   }
   Status remove(ChunkId id) { return simulation.run(store->remove(Context{}, id)); }
   /// Every file of the disks but the identity; to see that nothing was left behind.

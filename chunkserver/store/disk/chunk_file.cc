@@ -220,7 +220,6 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& di
   KINTSUGI_CO_ASSIGN(std::vector<uint32_t> crcs, decode_chunk_table(info, table.first(table_bytes)));
   auto chunk = std::make_shared<OpenChunk>();
   chunk->info = info;
-  chunk->policy = std::move(probed->header.policy);
   chunk->disk = &disk;
   chunk->file = std::move(probed->file);
   chunk->data_offset = kChunkDataOffset;

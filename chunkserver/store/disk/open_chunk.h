@@ -14,7 +14,6 @@ namespace kintsugi::chunkserver {
 /// is open.
 struct OpenChunk {
   ChunkInfo info;
-  std::string policy;
   DataDisk* disk = nullptr;
   std::shared_ptr<runtime::File> file;
   uint64_t data_offset = 0;          ///< offset of the chunk in `file`

@@ -11,6 +11,15 @@ namespace {
 constexpr sight::Site kAppend{"chunkserver.segment_append", {"bytes"}};
 constexpr sight::Site kRemove{"chunkserver.segment_remove"};
 
+std::shared_ptr<OpenChunk> open_record(DataDisk& disk, const Segment& segment, const SegmentRecord& record,
+                                       std::vector<uint32_t> block_crcs) {
+  return std::make_shared<OpenChunk>(OpenChunk{.info = record.info,
+                                               .disk = &disk,
+                                               .file = segment.file,
+                                               .data_offset = record.offset + kRecordHeaderBytes,
+                                               .block_crcs = std::move(block_crcs)});
+}
+
 }  // namespace
 
 SegmentLog::SegmentLog(const runtime::Runtime& runtime, DataDisk& disk, SegmentLimits limits)
@@ -87,14 +96,15 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> SegmentLog::open(ChunkId id)
                      decode_record_header(memory.first(*read), live.segment->salt, record.offset));
   if (header.info != record.info || !header.is_chunk())
     co_return Status{Code::kCorrupt, "record names another chunk"};
-  auto chunk = std::make_shared<OpenChunk>();
-  chunk->info = header.info;
-  chunk->policy = std::move(header.policy);
-  chunk->disk = &disk_;
-  chunk->file = live.segment->file;
-  chunk->data_offset = record.offset + kRecordHeaderBytes;
-  chunk->block_crcs = std::move(header.block_crcs);
-  co_return chunk;
+  co_return open_record(disk_, *live.segment, record, std::move(header.block_crcs));
+}
+
+std::shared_ptr<OpenChunk> SegmentLog::open_one_block(ChunkId id) const {
+  const SegmentIndex::Live* live = index_.find(id);
+  if (live == nullptr || live->removing) return nullptr;
+  const SegmentRecord& record = live->record();
+  if (blocks_of(record.info.length) != 1) return nullptr;
+  return open_record(disk_, *live->segment, record, {record.info.crc});
 }
 
 }  // namespace kintsugi::chunkserver

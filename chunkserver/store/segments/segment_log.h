@@ -40,8 +40,11 @@ class SegmentLog {
                                  std::span<const std::byte> data);
   /// The chunk is hidden at once, and gone for good on return; after an error it is there again. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
-  /// Opens a chunk for reading. kNotFound, kCorrupt, kIoError.
+  /// Opens a chunk for reading by the header of its record. kNotFound, kCorrupt, kIoError.
   asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open(ChunkId id);
+  /// Opens a chunk of at most one block without the disk: what its header says is known here, and its bytes are checked
+  /// when they are read. Null: it is longer, or not here.
+  std::shared_ptr<OpenChunk> open_one_block(ChunkId id) const;
 
   std::vector<ChunkInfo> list() const { return index_.list(); }
 
