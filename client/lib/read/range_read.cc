@@ -156,7 +156,9 @@ asio::awaitable<void> RangeRead::read_part(Part* part, Lease lease) {
   part->reader = std::make_unique<WindowReader>(resources_, context_, part->window);
   part->status = co_await part->reader->run(std::move(lease));
   if (part->status.ok()) part->bytes = part->reader->bytes();
-  if (part->small || !part->status.ok()) detach(*part);
+  // Who reads small parts takes the buffers for the next one; a part that is alone keeps them.
+  const bool keeps = part->status.ok() && (!part->small || windows_.size() == 1);
+  if (!keeps) detach(*part);
 }
 
 asio::awaitable<bool> RangeRead::read_by_call(Part& part) {
