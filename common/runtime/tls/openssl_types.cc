@@ -31,7 +31,7 @@ int accept_without_list(int accepted, X509_STORE_CTX* check) {
 }
 
 std::string why_not_in_role(X509* certificate, CertificateRole role) {
-  if ((X509_get_extension_flags(certificate) & EXFLAG_XKU) == 0)
+  if ((X509_get_extension_flags(certificate) & EXFLAG_XKUSAGE) == 0)
     return "has no extended key usage: one of a client needs clientAuth, and one of a daemon serverAuth, too";
   const uint32_t roles = X509_get_extended_key_usage(certificate);
   const bool server = (roles & XKU_SSL_SERVER) != 0, client = (roles & XKU_SSL_CLIENT) != 0;
