@@ -226,6 +226,11 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
     std::exit(0);
   }
   KINTSUGI_TRY(set_places(words, std::move(metaserver), arguments));
+  // Whoever mounts for it has to know its number before it waits.
+  if (arguments.await_mount && !arguments.foreground)
+    return Status{Code::kInvalidArgument, "--await-mount is for the foreground: give --foreground, too"};
+  if (arguments.await_mount && arguments.mount_for != 0)
+    return Status{Code::kInvalidArgument, "--await-mount and --mount-for are for two processes"};
   return arguments;
 }
 

@@ -90,7 +90,9 @@ TEST(HandedMount, IsTakenFromNoOtherUser) {
     const ScratchDirectory scratch;
     // It connects, and cannot mount.
     for (int attempt = 0; attempt < 100; ++attempt)
-      if (const Status handed = hand_mount(server.pid(), scratch.path(), {}); handed.code() != Code::kNotFound) ::_exit(handed.ok() ? 1 : 0);
+      if (const Status handed = hand_mount(server.pid(), scratch.path(), {});
+          handed.code() != Code::kNotFound)
+        ::_exit(handed.ok() ? 1 : 0);
     ::_exit(0);
   }
   ::waitpid(stranger, nullptr, 0);

@@ -99,9 +99,8 @@ class Cluster {
   rpc::Server server_{meta_node_.runtime(), secret_, nullptr};
 
  public:
-  RepairDaemon manager{node_.runtime(),
-                       {.listen = {"10.0.0.2", 7001}, .metaserver = kAddress, .repairs = {}},
-                       secret_};
+  RepairDaemon manager{
+      node_.runtime(), {.listen = {"10.0.0.2", 7001}, .metaserver = kAddress, .repairs = {}}, secret_};
 };
 
 TEST(WorkFeed, AChunkOfADeadServerWaitsForTheRepairDelay) {
