@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Makes what tests/upgrade keeps of the previous release: a small cluster that it wrote, and what it says of messages and settings.
 
-    scripts/lab/previous_fixture.py SOURCE    its work tree with its programs, as scripts/build_previous.sh makes it
+    scripts/lab/previous_fixture.py SOURCE [CLUSTER]   its work tree, as scripts/build_previous.sh makes it
 
-To be run when scripts/previous_release names another commit; the outcome is committed.
+CLUSTER: a work tree whose programs write the cluster, when those of SOURCE are not built: of an earlier commit with the same format. To be
+run when scripts/previous_release names another commit; the outcome is committed.
 """
 
 import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 UPGRADE = ROOT / "tests/upgrade"
 sys.path.insert(0, str(UPGRADE))
 
-from daemons import CHUNKSERVERS, NAMES, Daemons, flags_of, kind  # noqa: E402
+from daemons import CHUNKSERVERS, NAMES, Daemons, kind  # noqa: E402
 from messages import agreed  # noqa: E402
 
 
@@ -29,8 +31,8 @@ def pattern(name, size):
     return (piece * (size // len(piece) + 1))[:size]
 
 
-# One of each way in which bytes are kept: in the metadata, in segments, in files of their own, in several stripes.
-FILES = {"/empty": 0, "/inline": 700, "/small": 30_000, "/d/one stripe": 5_000_000, "/d/ü": 40_000, "/two stripes": 150_000_000 // 8}
+# One of each way in which bytes are kept: in the metadata, in segments, in files of their own.
+FILES = {"/empty": 0, "/inline": 700, "/small": 30_000, "/d/in files": 3_000_000, "/d/ü": 40_000, "/large one": 12_345_678}
 
 
 def fill(daemons, source):
@@ -48,32 +50,54 @@ def fill(daemons, source):
     return {path: hashlib.sha256(pattern(path, size)).hexdigest() for path, size in FILES.items() if path != "/d/ü"}
 
 
-def main():
-    source = pathlib.Path(sys.argv[1]).resolve()
+def commit_of(source):
+    return subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def settings_of(source):
+    """The keys of each program's settings, by its document of them."""
+    found, program = {}, None
+    for line in (source / "docs/reference/settings.md").read_text().splitlines():
+        if heading := re.fullmatch(r"## .*\b(kintsugi-[a-z-]+)`?", line):
+            program = found.setdefault(heading[1], [])
+        elif key := re.match(r"\| `([a-z0-9_.]+)` \|", line):
+            program.append(key[1])
+    return found
+
+
+def write_cluster(source):
+    """Has the programs of `source` write the cluster that is kept; returns which files it has."""
     binaries = source / "build/release/bin"
-    commit = subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         directory = pathlib.Path(directory)
         (directory / "secret").write_text(hashlib.sha256(b"previous release").hexdigest() + "\n")
         (directory / "secret").chmod(0o600)
-        for name in ("metaserver", *CHUNKSERVERS, "monitor"):
+        stored = ("metaserver", *CHUNKSERVERS, "monitor")
+        for name in stored:
             (directory / name).mkdir()
-        daemons = Daemons(binaries, directory)
+        daemons = Daemons(binaries, directory, [name for name in NAMES if (binaries / f"kintsugi-{kind(name)}").exists()])
         try:
             daemons.start()
             files = fill(daemons, directory)
             daemons.stop()
         finally:
             daemons.kill()
-        settings = {kind(name): sorted(flags_of(binaries / f"kintsugi-{kind(name)}")) for name in (*NAMES, "mount")}
-        (UPGRADE / "previous.json").write_text(json.dumps({"commit": commit, "sha256": files, "settings": settings}, indent=1, ensure_ascii=False) + "\n")
-        (UPGRADE / "previous_agreed.txt").write_text("\n".join(agreed(source)) + "\n")
-        subprocess.run(["tar", "--sparse", "--sort=name", "--owner=0", "--group=0", "--exclude=LOG*", "--exclude=OPTIONS-*", "-C", directory, "-cJf", UPGRADE / "previous.tar.xz",
-                        "secret", "metaserver", *CHUNKSERVERS, "monitor"], check=True, env=os.environ | {"XZ_OPT": "-9e"})
+        # Files of RocksDB that it does without, and that say where the cluster was.
+        subprocess.run(["tar", "--sparse", "--sort=name", "--owner=0", "--group=0", "--exclude=LOG*", "--exclude=OPTIONS-*", "-C", directory,
+                        "-cJf", UPGRADE / "previous.tar.xz", "secret", *stored], check=True, env=os.environ | {"XZ_OPT": "-9e"})
+    return files
+
+
+def main():
+    source = pathlib.Path(sys.argv[1]).resolve()
+    writer = pathlib.Path(sys.argv[-1]).resolve()
+    said = {"commit": commit_of(source), "settings": settings_of(source), "cluster_commit": commit_of(writer), "cluster_sha256": write_cluster(writer)}
+    (UPGRADE / "previous.json").write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
+    (UPGRADE / "previous_agreed.txt").write_text("\n".join(agreed(source)) + "\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         print(__doc__.strip(), file=sys.stderr)
         sys.exit(2)
     main()

@@ -111,7 +111,7 @@ class MountUnit(unittest.TestCase):
         text = text.replace("/etc/kintsugi/mount.toml", str(cls.directory / "mount.toml"))
         text = text.replace("User=kintsugi", f"User={USER}").replace("Group=kintsugi", f"Group={USER}")
         # There is no other unit here, and nothing may be written to /var.
-        text = text.replace("LogsDirectory=kintsugi\n", "").replace("[Service]\n", "[Service]\nStandardOutput=inherit\n", 1)
+        text = text.replace("LogsDirectory=kintsugi\n", "").replace("[Service]\n", f"[Service]\nStandardOutput=append:{cls.directory}/log\n", 1)
         text = text.replace("[Unit]\n", "[Unit]\nDefaultDependencies=no\n", 1)
         (units / UNIT.name).write_text(text)
         cls.log = cls.directory / "log"
@@ -143,7 +143,7 @@ class MountUnit(unittest.TestCase):
         return "fuse.kintsugi" in self.system.run("cat", "/proc/self/mountinfo").stdout
 
     def processes(self):
-        return [pathlib.Path("/proc") / number for path in self.system.group.glob("**/cgroup.procs") if self.unit in str(path).replace("\\x", "\\x")
+        return [pathlib.Path("/proc") / number for path in self.system.group.glob("**/cgroup.procs") if self.unit in str(path)
                 for number in path.read_text().split()]
 
     def test_others_see_it_and_its_processes_have_no_rights(self):
