@@ -7,8 +7,23 @@ cd "$(dirname "$0")/.."
 # Debian's Python builds the package for Debian's Python, whatever else is installed.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
+version=$(dpkg-parsechangelog -SVersion)
+packages=$(awk '$1 == "Source:" || $1 == "Package:" { print $2 }' debian/control)
 missing=$(mktemp)
-trap 'rm -f "$missing"' EXIT
+
+# dpkg-buildpackage leaves what it makes beside the source's directory. What is still there at the end was not wanted any more: a
+# step failed, or somebody interrupted this.
+clean_up() {
+  rm -f "$missing"
+  for package in $packages; do
+    rm -f "../${package}_${version}"_*.{deb,changes,buildinfo} "../${package}-dbgsym_${version}"_*.deb
+  done
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 if ! dpkg-checkbuilddeps 2>"$missing"; then
   if [ "$(id -u)" -ne 0 ]; then
     cat "$missing" >&2
@@ -30,8 +45,7 @@ dh_clean
 rm -rf .pybuild
 dpkg-buildpackage -b -us -uc -nc "$@"
 
-# dpkg-buildpackage leaves them beside the source's directory.
-changes=../kintsugi_$(dpkg-parsechangelog -SVersion)_$(dpkg --print-architecture).changes
+changes=../kintsugi_${version}_$(dpkg --print-architecture).changes
 mkdir -p build/packages
 rm -f build/packages/*
 for file in $(awk '/^Files:/ { listed = 1; next } /^[^ ]/ { listed = 0 } listed { print $5 }' "$changes"); do

@@ -108,9 +108,11 @@ void judge_daemons(const std::vector<DaemonPages>& daemons, std::vector<Finding>
     const auto page = daemon.pages.find("/metrics");
     if (page == daemon.pages.end()) {
       if (may_be_away.contains(daemon.instance)) continue;
-      findings.push_back(
-          {Verdict::kProblem, daemon.instance,
-           fmt::format("it does not answer at {}: {}", daemon.address, daemon.reached.message())});
+      // KeptConnection::get: it answers, and with something else than its page.
+      const bool refuses = daemon.reached.code() == Code::kNotFound;
+      findings.push_back({Verdict::kProblem, daemon.instance,
+                          fmt::format("it {} at {}: {}", refuses ? "shows no metrics" : "does not answer",
+                                      daemon.address, daemon.reached.message())});
       continue;
     }
     if (const std::string build = build_of(page->second); !build.empty())

@@ -92,7 +92,15 @@ bool runs(const std::string& program) {
 void check_address(const CheckedDaemon& daemon, std::string_view key, ListenAddresses& taken, About& about) {
   const auto at = daemon.settings.address(key);
   if (!at) return;
-  if (const auto [other, is_new] = taken.emplace(at->to_string(), daemon.name); !is_new && at->port != 0)
+  if (at->port == 0) {
+    // On one host each daemon tells the metaserver which port it got; the metaserver can tell nobody.
+    if (runtime::is_loopback(at->host) && daemon.settings.address("metaserver"))
+      return about.good(fmt::format("{} {}: it picks a free port", key, at->to_string()));
+    return about.bad(
+        fmt::format("{}: {} is another port after each start: name one that others, and firewalls, can know",
+                    key, at->to_string()));
+  }
+  if (const auto [other, is_new] = taken.emplace(at->to_string(), daemon.name); !is_new)
     return about.bad(fmt::format("{}: {} listens at {}, too", key, other->second, at->to_string()));
   const auto addresses = look_up(at->host, at->port);
   if (!addresses) return about.bad(fmt::format("{}: {}", key, addresses.error().message()));
@@ -218,6 +226,8 @@ void check_addresses(const CheckedDaemon& daemon, ListenAddresses& taken, std::v
 void check_names(const CheckedDaemon& daemon, std::vector<Finding>& findings) {
   About about(daemon.name, findings);
   const auto metaserver = daemon.settings.address("metaserver");
+  if (metaserver && metaserver->port == 0)
+    about.bad(fmt::format("metaserver: {}: nobody listens at port 0", metaserver->to_string()));
   const std::string advertise = daemon.settings.text("advertise");
   for (const auto& [key, host] :
        {std::pair("metaserver", metaserver ? metaserver->host : ""), std::pair("advertise", advertise)}) {

@@ -9,6 +9,7 @@
 #include "client/mount/end_watch.h"
 #include "client/mount/first_contact.h"
 #include "client/mount/kernel/child_seat.h"
+#include "client/mount/kernel/handed_mount.h"
 #include "client/mount/kernel/supervisor.h"
 #include "client/mount/kernel/terminal.h"
 #include "client/mount/mount_arguments.h"
@@ -27,6 +28,8 @@ namespace {
 
 constexpr int kExitUsage = 2;
 constexpr uint32_t kKernelReadAhead = 4 << 20;
+/// Whoever makes the mount for this process is started as soon as it waits.
+constexpr std::chrono::seconds kMakerLimit{60};
 
 int fail(const Status& status, int exit_status = 1) {
   std::fprintf(stderr, "kintsugi-mount: %s\n", status.message().c_str());
@@ -161,6 +164,12 @@ int run(int argc, char** argv) {
   if (const auto holder = rpc::principal_of(secret->claims()); holder && holder->role == rpc::Role::kRead)
     arguments->options.read_only = true;
   if (*seat) return run_child(**seat, *arguments, *secret);
+  arguments->options.read_ahead_bytes = kKernelReadAhead;
+  if (arguments->mount_for != 0) {
+    const Status handed =
+        hand_mount(static_cast<pid_t>(arguments->mount_for), arguments->directory, arguments->options);
+    return handed.ok() ? 0 : fail(handed);
+  }
   if (const Status asked = check_metaserver(*arguments, *secret); !asked.ok()) return fail(asked);
   int tell_ready = -1;
   if (!arguments->foreground) {
@@ -168,15 +177,16 @@ int run(int argc, char** argv) {
     if (!detached) return fail(detached.error());
     tell_ready = *detached;
   }
-  arguments->options.read_ahead_bytes = kKernelReadAhead;
-  const auto device = mount_at(arguments->directory, arguments->options);
+  const auto device =
+      arguments->await_mount ? await_mount(kMakerLimit) : mount_at(arguments->directory, arguments->options);
   if (!device) return fail(device.error());
   Supervisor supervisor(
       {.device = *device,
        .directory = arguments->directory,
        .arguments = {argv, argv + argc},
        .state_bytes = SharedRoom::bytes_needed(client::DirtyBuffers::region_bytes(arguments->dirty_bytes)),
-       .tell_ready = tell_ready});
+       .tell_ready = tell_ready,
+       .unmounts = !arguments->await_mount});
   return supervisor.run();
 }
 

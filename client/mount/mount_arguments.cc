@@ -36,8 +36,8 @@ constexpr std::array kRefused{
     Refused{"entry_timeout", "use cached_for"},
 };
 
-constexpr std::array kWithoutValue{"--help",       "--describe",   "--version",      "--check",
-                                   "--foreground", "--keep-awake", "--no-keep-awake"};
+constexpr std::array kWithoutValue{"--help",       "--describe",   "--version",       "--check",
+                                   "--foreground", "--keep-awake", "--no-keep-awake", "--await-mount"};
 
 Status check_option(std::string_view name) {
   for (const Refused& refused : kRefused)
@@ -118,6 +118,11 @@ void add_settings(config::Settings& settings, MountArguments& arguments, std::st
   settings.add("tls.authority", &arguments.tls.authority,
                "certificate of the cluster's authority, as PEM (default: $KINTSUGI_TLS_AUTHORITY)");
   settings.add("foreground", &arguments.foreground, "stay in the foreground, as for systemd");
+  settings.add("await_mount", &arguments.await_mount,
+               "serve the mount that another process makes (mount_for): this one needs no rights then");
+  settings.add("mount_for", &arguments.mount_for,
+               "mount for the process of this number, which awaits it, and end once the directory answers; "
+               "0: for itself");
   settings.add("wait", &arguments.wait,
                "how long to wait for the metaserver before the mount fails and nothing is mounted", 1s);
   settings.add("io_timeout", &arguments.io_timeout,
@@ -221,6 +226,11 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
     std::exit(0);
   }
   KINTSUGI_TRY(set_places(words, std::move(metaserver), arguments));
+  // Whoever mounts for it has to know its number before it waits.
+  if (arguments.await_mount && !arguments.foreground)
+    return Status{Code::kInvalidArgument, "--await-mount is for the foreground: give --foreground, too"};
+  if (arguments.await_mount && arguments.mount_for != 0)
+    return Status{Code::kInvalidArgument, "--await-mount and --mount-for are for two processes"};
   return arguments;
 }
 

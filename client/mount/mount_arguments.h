@@ -19,7 +19,9 @@ struct MountArguments {
   std::string directory;  ///< absolute path
   MountOptions options;
   bool foreground = false;
-  Duration wait = std::chrono::seconds(10);        ///< how long to wait for the metaserver before mounting
+  bool await_mount = false;                  ///< another process mounts for this one
+  uint32_t mount_for = 0;                    ///< not 0: mounts for this process, which awaits it, and ends
+  Duration wait = std::chrono::seconds(10);  ///< how long to wait for the metaserver before mounting
   Duration io_timeout = std::chrono::minutes(10);  ///< 0: no limit
   uint64_t dirty_bytes = uint64_t{128} << 20;
   uint64_t memory_bytes = uint64_t{128} << 20;

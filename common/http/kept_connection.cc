@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "common/base/quote.h"
+
 namespace kintsugi::http {
 namespace {
 
 constexpr size_t kReadAtOnce = 16 << 10;
 constexpr size_t kMostHead = 16 << 10;
+constexpr size_t kMostOfALine = 300;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 char lower(char c) {
@@ -26,13 +29,15 @@ bool take_field(std::string_view line, std::string_view name, std::string_view& 
   return true;
 }
 
-}  // namespace
-
-Result<size_t> body_length(std::string_view head) {
-  if (!head.starts_with("HTTP/1.")) return Status(Code::kCorrupt, "this is no HTTP server");
+/// Whether it is the head of an answer 200.
+Status check_answer(std::string_view head) {
+  if (!head.starts_with("HTTP/1.")) return {Code::kCorrupt, "this is no HTTP server"};
   const std::string_view status = head.substr(0, head.find("\r\n"));
-  if (status.size() < 12 || status.substr(8, 4) != " 200")
-    return Status(Code::kNotFound, fmt::format("the answer is \"{}\"", status.substr(0, 80)));
+  if (status.size() >= 12 && status.substr(8, 4) == " 200") return {};
+  return {Code::kNotFound, fmt::format("the answer is {}", quoted(status, kMostOfALine))};
+}
+
+Result<size_t> content_length(std::string_view head) {
   while (!head.empty()) {
     const size_t end = std::min(head.find("\r\n"), head.size());
     std::string_view value;
@@ -45,6 +50,13 @@ Result<size_t> body_length(std::string_view head) {
     head.remove_prefix(std::min(end + 2, head.size()));
   }
   return Status(Code::kCorrupt, "the answer has no length");
+}
+
+}  // namespace
+
+Result<size_t> body_length(std::string_view head) {
+  KINTSUGI_TRY(check_answer(head));
+  return content_length(head);
 }
 
 asio::awaitable<Result<std::string>> KeptConnection::get(std::string path, TimePoint deadline) {
@@ -87,12 +99,19 @@ asio::awaitable<Result<std::string>> KeptConnection::ask(std::string path) {
     if (buffer_.size() > kMostHead) co_return Status(Code::kCorrupt, "the head of the answer has no end");
     KINTSUGI_CO_TRY(co_await fill(buffer_.size() + 1));
   }
-  KINTSUGI_CO_ASSIGN(const size_t bytes, body_length(std::string_view(buffer_).substr(0, head)));
+  Status answered = check_answer(std::string_view(buffer_).substr(0, head));
+  const auto length = content_length(std::string_view(buffer_).substr(0, head));
+  if (!answered.ok() && (!length || *length == 0)) co_return answered;
+  KINTSUGI_CO_ASSIGN(const size_t bytes, length);
   if (bytes > kMostBytes) co_return Status(Code::kLimitExceeded, fmt::format("an answer of {} bytes", bytes));
   const size_t begin = head + kHeadEnd.size();
   KINTSUGI_CO_TRY(co_await fill(begin + bytes));
   std::string body = buffer_.substr(begin, bytes);
   buffer_.erase(0, begin + bytes);
+  // The first line of what is no page says why.
+  if (!answered.ok())
+    co_return Status(answered.code(), fmt::format("{}: {}", answered.message(),
+                                                  quoted(body.substr(0, body.find('\n')), kMostOfALine)));
   co_return body;
 }
 

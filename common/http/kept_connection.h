@@ -22,7 +22,8 @@ class KeptConnection {
       : runtime_(runtime), to_(std::move(to)) {}
 
   /// The body of an answer 200. Connects first when there is no connection; after an error there is none.
-  /// kDeadlineExceeded, kUnavailable, kNotFound (another answer than 200), kCorrupt, kLimitExceeded.
+  /// kDeadlineExceeded, kUnavailable, kNotFound (another answer than 200; the message has its first line), kCorrupt,
+  /// kLimitExceeded.
   asio::awaitable<Result<std::string>> get(std::string path, TimePoint deadline);
 
   bool is_open() const { return connection_ != nullptr && connection_->is_open(); }

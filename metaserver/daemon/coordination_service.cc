@@ -35,11 +35,13 @@ void describe_stripe(const ChunkMap& chunks, const CacheMap& caches, StripeId id
     place.set_available(chunks.available({id, i}, chunk));
     const bool cached = caches.cached(server, {id, i});
     const auto heat = static_cast<float>(caches.heat(server, {id, i}));
-    if (!cached && heat == 0) continue;
+    const bool lost = chunks.lost({id, i});
+    if (!cached && heat == 0 && !lost) continue;
     proto::ChunkHint& hint = *description.add_hints();
     hint.set_index(i);
     hint.set_cached(cached);
     hint.set_heat(heat);
+    hint.set_lost(lost);
   }
 }
 

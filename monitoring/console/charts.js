@@ -1,4 +1,5 @@
 // Plots of the cluster, or of one server, over hours and days, from what the monitor recorded.
+import { askMonitor } from "./ask.js";
 import { by, element } from "./dom.js";
 import { bytes, grouped, percent, rate, seconds } from "./format.js";
 import { chart } from "./plot.js";
@@ -50,9 +51,7 @@ function drawn(plots, answer, width) {
 }
 
 async function answered(query) {
-  const answer = await fetch(`api/v1/metrics?${query}`, { signal: AbortSignal.timeout(20000) });
-  if (!answer.ok) throw new Error(`metrics: ${answer.status}`);
-  return answer.json();
+  return (await askMonitor(`metrics?${query}`, 20000)).json();
 }
 
 // One question may have so many names at most (MetricsQuery::kMostNames).

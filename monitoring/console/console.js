@@ -1,6 +1,7 @@
 // The console: asks the monitor every two seconds for what the shown page needs, and draws what changed.
 import { actions } from "./actions.js";
 import { alarmsPage, drawAlarms } from "./alarms.js";
+import { askMonitor, Refusal } from "./ask.js";
 import { drawCharts, kClusterPlots, kRepairPlots, serverPlots } from "./charts.js";
 import { drawClients } from "./clients.js";
 import { drawLinks, drawModels, drawProcesses, drawRegions } from "./developers.js";
@@ -8,7 +9,7 @@ import { drawDisks } from "./disks.js";
 import { by, element, whenUnfolded } from "./dom.js";
 import { drawFiles } from "./files.js";
 import { bytes, seconds, zone } from "./format.js";
-import { cannotDraw, drawHealth, monitorIsSilent } from "./health.js";
+import { cannotDraw, drawHealth, monitorIsSilent, monitorRefuses } from "./health.js";
 import { history, historyShown } from "./history.js";
 import { drawOverview } from "./overview.js";
 import { drawRepairs } from "./repairs.js";
@@ -68,9 +69,7 @@ function redraw() {
 }
 
 async function refresh(name) {
-  const answer = await fetch(`api/v1/${name}`, { signal: AbortSignal.timeout(10000) });
-  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
-  const text = await answer.text();
+  const text = await (await askMonitor(name, 10000)).text();
   if (texts.get(name) === text) return;
   texts.set(name, text);
   data[name] = JSON.parse(text);
@@ -81,7 +80,7 @@ async function look() {
   try {
     await Promise.all(needs.map(refresh));
   } catch (error) {
-    monitorIsSilent(lastAnswer);
+    error instanceof Refusal ? monitorRefuses(error) : monitorIsSilent(lastAnswer);
     return;
   }
   lastAnswer = Date.now();
@@ -118,7 +117,7 @@ async function plots() {
   try {
     if (shown && !document.hidden) await drawCharts(...shown);
   } catch (error) {
-    // The sentence at the top says that the monitor does not answer.
+    // The sentence at the top says that the monitor does not answer, or what it answers.
   }
   clearTimeout(waiting);
   // The monitor reads all rows of that time: the longer it is, the longer the plots may stay as they are.

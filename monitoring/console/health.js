@@ -78,6 +78,14 @@ export function monitorIsSilent(since) {
     `Last answer ${seconds((Date.now() - since) / 1000)} ago. Check that kintsugi-monitor and its machine run. The cluster works without it: \`kintsugi df\` says whether data is whole.`);
 }
 
+// It answers, and shows nothing: the token of this browser has ended, say, or the monitor has just started.
+export function monitorRefuses({ status, message }) {
+  const said = message.replace(/\.$/, "");
+  if ([401, 403].includes(status)) sayOld(`The monitor refuses to show more: ${said}.`, "What is shown may be old. Load the page again, with a token of the role admin.");
+  else if (status === 503) sayOld(`The monitor is not ready: ${said}.`, "What is shown may be old. The page asks again; if this stays, look into the log of kintsugi-monitor.");
+  else sayOld(`The monitor answers with an error: ${said}.`, "What is shown may be old. Look into the log of kintsugi-monitor. The cluster works without it: `kintsugi df` says whether data is whole.");
+}
+
 // As after an upgrade of the monitor, whose documents this page, which was loaded before, does not understand.
 export function cannotDraw(error) {
   sayOld("This page cannot show what the monitor answers: what is shown may be old.", `Load the page again. (${error.message})`);

@@ -1,4 +1,5 @@
 // The section of metrics over time: which metric of which daemon, how far back, and the plot.
+import { askMonitor } from "./ask.js";
 import { by, element } from "./dom.js";
 import { bytes, rate, seconds } from "./format.js";
 import { chart } from "./plot.js";
@@ -81,9 +82,7 @@ function note({ recording }) {
 }
 
 async function ask(query) {
-  const answer = await fetch(`api/v1/metrics${query}`, { signal: AbortSignal.timeout(20000) });
-  if (!answer.ok) throw new Error(`metrics: ${answer.status}`);
-  return answer.json();
+  return (await askMonitor(`metrics${query}`, 20000)).json();
 }
 
 async function look() {
@@ -110,7 +109,7 @@ async function follow() {
     if (!document.hidden && by("history").checkVisibility()) await look();
     by("history").dataset.ready = "yes";
   } catch (error) {
-    // The section at the top says that the monitor does not answer.
+    // The section at the top says that the monitor does not answer, or what it answers.
   }
   clearTimeout(waiting);
   waiting = setTimeout(follow, minutes <= 60 ? kEvery : 12 * kEvery);

@@ -1,4 +1,5 @@
 // Compares the last minutes with the two hours before, when somebody asks for it: it takes the monitor seconds.
+import { askMonitor, whyNot } from "./ask.js";
 import { by, element } from "./dom.js";
 import { counted } from "./format.js";
 
@@ -16,11 +17,10 @@ async function compare(minutes, button) {
   body.replaceChildren(paragraph("quiet", `Comparing the last ${counted(minutes, "minute")} of ${server || "all daemons"} with the two hours before …`));
   try {
     const query = new URLSearchParams({ since: String(minutes * 60), ...(server && { server }) });
-    const answer = await fetch(`api/v1/unlike?${query}`, { signal: AbortSignal.timeout(120000) });
-    if (!answer.ok) throw new Error(`${answer.status}`);
+    const answer = await askMonitor(`unlike?${query}`, 120000);
     body.replaceChildren(...drawn(await answer.json()));
   } catch (error) {
-    body.replaceChildren(paragraph("quiet", `The monitor did not answer the question (${error.message}).`));
+    body.replaceChildren(paragraph("quiet", whyNot(error)));
   } finally {
     button.disabled = false;
   }

@@ -1,4 +1,5 @@
 // How long repairs would take if a server or a rack died now. A repair manager computes it when somebody asks.
+import { askMonitor, whyNot } from "./ask.js";
 import { by, element } from "./dom.js";
 import { bytes, seconds } from "./format.js";
 
@@ -43,11 +44,10 @@ async function ask() {
   button.disabled = true;
   body.replaceChildren(element("p", "quiet", "Computing …"));
   try {
-    const answer = await fetch(`api/v1/what-if?${by("what-if-lost").value}`, { signal: AbortSignal.timeout(30000) });
-    if (!answer.ok) throw new Error(`${answer.status}`);
+    const answer = await askMonitor(`what-if?${by("what-if-lost").value}`, 30000);
     body.replaceChildren(drawn(await answer.json()));
   } catch (error) {
-    body.replaceChildren(element("p", "quiet", `The monitor did not answer the question (${error.message}).`));
+    body.replaceChildren(element("p", "quiet", whyNot(error)));
   } finally {
     button.disabled = false;
   }

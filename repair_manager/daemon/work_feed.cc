@@ -195,6 +195,8 @@ asio::awaitable<Status> WorkFeed::list_all() {
   for (const proto::ServerState& server : states) {
     if (server.liveness() != proto::ServerState::DEAD) continue;
     repairs_.end_attempts_with(ServerId{server.server_id()});
+    // Events that are not known any more may have said so, and what waits would keep the time that it had.
+    repairs_.maintenance_changed(ServerId{server.server_id()});
     KINTSUGI_CO_TRY(co_await list_if_dead(ServerId{server.server_id()}));
   }
   proto::MissingPage reported;

@@ -21,8 +21,9 @@ Result<int32_t> spare_chunks(const StripeView& stripe) {
   return erasure::Code::get(policy)->spare(available);
 }
 
-/// The chunk's server is away for its maintenance.
+/// The chunk's server is away for its maintenance, and comes back with it.
 bool is_awaited(const ChunkView& chunk, const ServerTable& servers) {
+  if (chunk.lost) return false;
   const ServerView* server = servers.find(chunk.server);
   return server != nullptr && !server->alive && server->maintenance_left > Duration::zero();
 }

@@ -41,6 +41,7 @@ struct ChunkView {
   uint64_t length = 0;     ///< bytes
   uint32_t crc = 0;        ///< CRC32C of the whole chunk, as written
   bool available = false;  ///< whether its server is alive and has not reported it lost
+  bool lost = false;       ///< it was reported lost: its server's return does not bring it back
   bool cached = false;     ///< the chunk is in its server's memory, according to heartbeats
   float heat = 0;          ///< how often it is read (proto::CacheChange); also known for a lost chunk
 };

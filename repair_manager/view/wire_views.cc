@@ -44,6 +44,7 @@ StripeView stripe_view(const proto::StripeDescription& description) {
     if (hint.index() >= view.chunks.size()) continue;
     view.chunks[hint.index()].cached = hint.cached();
     view.chunks[hint.index()].heat = hint.heat();
+    view.chunks[hint.index()].lost = hint.lost();
   }
   return view;
 }

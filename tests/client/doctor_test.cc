@@ -99,6 +99,10 @@ TEST(Doctor, NamesADaemonThatDoesNotAnswer) {
   dead.reached = {Code::kUnavailable, "connection refused"};
   EXPECT_THAT(judged({dead}),
               ElementsAre("problem store-1: it does not answer at 10.0.0.3:9603: connection refused"));
+  dead.reached = {Code::kNotFound, "the answer is \"HTTP/1.1 503 Service Unavailable\": starting"};
+  EXPECT_THAT(judged({dead}),
+              ElementsAre("problem store-1: it shows no metrics at 10.0.0.3:9603: the answer is "
+                          "\"HTTP/1.1 503 Service Unavailable\": starting"));
 }
 
 TEST(Doctor, SeesAClockThatDiffers) {

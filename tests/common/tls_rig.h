@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include "common/runtime/tls/certificate_authority.h"
+#include "common/runtime/tls/openssl_types.h"
 #include "common/runtime/tls/tls_credentials.h"
 #include "common/runtime/tls/tls_network.h"
 #include "tests/common/rpc_rig.h"
@@ -40,6 +43,27 @@ class CertificateFolder {
                  std::optional<WallTime> begin = std::nullopt) {
     const WallTime from = begin.value_or(now_ - kDay);
     return write_pair(name, *authority_.issue({name, std::move(hosts), from, from + valid}));
+  }
+  /// The same, with this extended key usage ("serverAuth") in place of what the authority gives; empty: without one.
+  TlsFiles issue_with_usage(const std::string& name, std::vector<std::string> hosts, const char* usage) {
+    const CertifiedKey pair = *authority_.issue({name, std::move(hosts), now_ - kDay, now_ + 30 * kDay}),
+                       signer = authority_.own();
+    const OwnedBio certificate_text(BIO_new_mem_buf(pair.certificate.data(), -1)),
+        key_text(BIO_new_mem_buf(signer.key.data(), -1)), changed(BIO_new(BIO_s_mem()));
+    const OwnedCertificate certificate(PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr));
+    const OwnedKey key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
+    X509_EXTENSION_free(
+        X509_delete_ext(certificate.get(), X509_get_ext_by_NID(certificate.get(), NID_ext_key_usage, -1)));
+    if (*usage != 0) {
+      X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_ext_key_usage, usage);
+      X509_add_ext(certificate.get(), extension, -1);
+      X509_EXTENSION_free(extension);
+    }
+    X509_sign(certificate.get(), key.get(), EVP_sha256());
+    PEM_write_bio_X509(changed.get(), certificate.get());
+    char* text = nullptr;
+    const long length = BIO_get_mem_data(changed.get(), &text);
+    return write_pair(name, {{text, static_cast<size_t>(length)}, pair.key});
   }
   /// One that nobody else signed.
   TlsFiles self_made(const std::string& name) {

@@ -343,6 +343,67 @@ TEST(Tls, AnIdentityThatCannotWorkIsRefusedInOneLine) {
   EXPECT_THAT(why(other), ::testing::HasSubstr("has mode 0640: others may read it (chmod 600)"));
 }
 
+/// What one end of ours says of a peer that shows this certificate without having looked at it. Empty: it accepts it.
+std::string refusal_of(const TlsFiles& own, TlsEnd end, const TlsFiles& shown) {
+  const OwnedSslContext context(SSL_CTX_new(TLS_method()));
+  EXPECT_EQ(SSL_CTX_use_certificate_chain_file(context.get(), shown.certificate.c_str()), 1);
+  EXPECT_EQ(SSL_CTX_use_PrivateKey_file(context.get(), shown.key.c_str(), SSL_FILETYPE_PEM), 1);
+  const OwnedSsl peer(SSL_new(context.get()));
+  SSL_set_bio(peer.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+  end == TlsEnd::kClient ? SSL_set_accept_state(peer.get()) : SSL_set_connect_state(peer.get());
+  const WallTime now(19723 * kDay);
+  TlsSession session(*TlsIdentity::load(own), end, end == TlsEnd::kClient ? kServer : "", now);
+  for (int turn = 0; turn < 4; ++turn) {
+    SSL_do_handshake(peer.get());
+    std::array<std::byte, 16384> bytes;
+    for (int got; (got = BIO_read(SSL_get_wbio(peer.get()), bytes.data(), bytes.size())) > 0;) {
+      std::ranges::copy(std::span(bytes).first(got), session.room(got).begin());
+      session.filled(got);
+    }
+    const auto done = session.shake_hands();
+    if (!done) return done.error().message();
+    if (*done) return "";
+    BIO_write(SSL_get_rbio(peer.get()), session.output().data(), static_cast<int>(session.output().size()));
+    session.output().clear();
+  }
+  return "the handshake did not end";
+}
+
+TEST(Tls, ACertificateIsAcceptedOnlyInTheRoleThatItNames) {
+  CertificateFolder folder("cluster");
+  const TlsFiles host = folder.issue("store-1", {kServer});
+  const auto with = [&](const char* name, const char* usage) {
+    return folder.issue_with_usage(name, {kServer}, usage);
+  };
+  const TlsFiles bare = with("bare", ""), server = with("server", "serverAuth"),
+                 mail = with("mail", "emailProtection"), any = with("any", "anyExtendedKeyUsage"),
+                 both = with("both", "clientAuth,serverAuth");
+  for (const TlsEnd end : {TlsEnd::kClient, TlsEnd::kServer, TlsEnd::kPages}) {
+    EXPECT_EQ(refusal_of(host, end, both), "");
+    EXPECT_EQ(
+        refusal_of(host, end, bare),
+        "tls: the certificate of \"bare\" has no extended key usage: one of a client needs clientAuth, and "
+        "one of a daemon serverAuth, too");
+    for (const TlsFiles& other : {mail, any})
+      EXPECT_THAT(refusal_of(host, end, other),
+                  ::testing::HasSubstr("has neither serverAuth nor clientAuth in its extended key usage"));
+  }
+  EXPECT_EQ(refusal_of(host, TlsEnd::kClient, server), "");
+  EXPECT_THAT(refusal_of(host, TlsEnd::kServer, server),
+              ::testing::HasSubstr(
+                  "the certificate of \"server\" is only a server's: who connects needs clientAuth"));
+  EXPECT_THAT(refusal_of(host, TlsEnd::kClient, folder.issue("user", {})),
+              ::testing::HasSubstr("is a client's: no server may show it"));
+  // Who has such a certificate is told so at the start.
+  for (const TlsFiles& unusable : {bare, server, mail, any}) {
+    const auto loaded = TlsIdentity::load(unusable);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code(), Code::kInvalidArgument);
+    EXPECT_THAT(loaded.error().message(), ::testing::HasSubstr("extended key usage"));
+    EXPECT_THAT(loaded.error().message(), ::testing::HasSubstr(unusable.certificate));
+  }
+}
+
 TEST(Tls, ANewCertificateIsUsedByTheNextConnectionAndAnUnusableOneByNone) {
   CertificateFolder folder("cluster");
   const TlsFiles files = folder.issue("old", {kServer});
@@ -486,7 +547,7 @@ TEST(Tls, PagesAreForHostsOfTheClusterAndForOthersOnlyByTheirGuard) {
     for (const char* path : {"/page", "/nothing"}) {
       const auto refused = co_await of_client.get(path, deadline);
       EXPECT_FALSE(refused);
-      EXPECT_THAT(refused.error().message(), ::testing::HasSubstr("401 Unauthorized"));
+      EXPECT_THAT(refused.error().message(), ::testing::HasSubstr("401 Unauthorized\": \"not for you\""));
     }
     of_host.close();
     of_client.close();

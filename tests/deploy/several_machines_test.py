@@ -210,6 +210,21 @@ class SeveralMachines(unittest.TestCase):
         for name, text in texts.items():
             self.assertFalse([each for each in secrets if each in text], name)
 
+    def port_zero_is_refused(self):
+        """Which nobody could know: it is another one after each start."""
+        for name, daemon, key in (("store-2", "chunkserver-1", "listen"), ("store-2", "chunkserver-1", "http_listen"),
+                                  ("store-2", "chunkserver-1", "metaserver"), ("meta-1", "metaserver", "listen")):
+            path = self.keys / f"hosts/{name}/{daemon}.toml"
+            good = path.read_text()
+            changed, count = re.subn(rf'^({key} *= *".*:)\d+"', r'\g<1>0"', good, flags=re.M)
+            self.assertEqual(count, 1, good)
+            path.write_text(changed)
+            done = self.run_on(name, "kintsugi", "cluster", "check", "--json")
+            path.write_text(good)
+            problems = [each for each in json.loads(done.stdout)["findings"] if each["verdict"] == "problem"]
+            self.assertEqual([(each["on"], each["says"].split(":")[0]) for each in problems], [(daemon, key)])
+            self.assertIn("port 0" if key == "metaserver" else "is another port after each start", problems[0]["says"])
+
     def test_the_steps_of_the_guide(self):
         self.init()
         stores = [name for name in self.hosts["hosts"] if name.startswith("store")]
@@ -253,6 +268,8 @@ class SeveralMachines(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, "the daemon still shows the former certificate")
             time.sleep(1)
         self.assertEqual(self.run_on("desk-1", "kintsugi", "fsck", "/").returncode, 0)
+
+        self.port_zero_is_refused()
 
         # Two daemons of a host with one address.
         host = self.keys / "hosts/store-2"

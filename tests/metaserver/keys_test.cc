@@ -188,5 +188,50 @@ TEST_F(SavedKeys, OfARangeAreAllOfThem) {
       << "an empty end is no limit";
 }
 
+// As the previous release makes them (scripts/previous_release): what it stored is found, and it finds what is stored now.
+TEST(Keys, AreStoredAsTheyWere) {
+  constexpr InodeId kInode{0x0102030405060708};
+  constexpr StripeId kStripe{0x1112131415161718};
+  constexpr ServerId kServer{0x2122232425262728};
+  constexpr ChunkId kChunk{kStripe, 9};
+  constexpr UploadId kUpload{0x3132333435363738};
+  const std::vector<std::pair<std::string, std::string>> stored{
+      {cluster(), "4d"},
+      {totals(), "41"},
+      {counter("inode"), "4e696e6f6465"},
+      {policy("rs-6-3-1024k"), "5072732d362d332d313032346b"},
+      {inode(kInode), "490102030405060708"},
+      {extent(kInode, 4096), "4601020304050607080000000000001000"},
+      {xattr(kInode, "user.a"), "590102030405060708757365722e61"},
+      {change(5, 6), "4b00000000000000050000000000000006"},
+      {request(7), "610000000000000007"},
+      {orphan(kInode), "4f0102030405060708"},
+      {entry(kInode, "name"), "4401020304050607086e616d65"},
+      {stripe(kStripe), "531112131415161718"},
+      {server(kServer), "562122232425262728"},
+      {server_chunk(kServer, kChunk), "432122232425262728111213141516171809"},
+      {garbage(kServer, kChunk), "472122232425262728111213141516171809"},
+      {upload(kUpload), "553132333435363738"},
+      {epoch(8), "480000000000000008"},
+      {abandoned(8), "420000000000000008"},
+      {doubt(), "58"},
+      {quarantine(kServer, kChunk), "512122232425262728111213141516171809"},
+      {upload_stripe(kUpload, kStripe), "5431323334353637381112131415161718"},
+      {quota(kInode), "4c0102030405060708"},
+      {unmarked(kInode), "4a0102030405060708"},
+      {snapshot(3), "5a0000000000000003"},
+      {trash(kInode), "630102030405060708"},
+      {trashed(kInode, "name"), "6401020304050607086e616d65"},
+      {SavedKey{inode(kInode), 3}.value(), "574901020304050607080000000000000003"},
+      {SavedKey{inode(kInode), 3}.listed(), "520000000000000003490102030405060708"},
+  };
+  for (const auto& [key, text] : stored) {
+    std::string hex;
+    for (const unsigned char byte : key)
+      hex += fmt::format("{:02x}", byte);
+    EXPECT_EQ(hex, text);
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver::keys

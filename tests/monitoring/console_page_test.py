@@ -131,10 +131,11 @@ class Page(html.parser.HTMLParser):
 
 
 class Served:
-    """`posts` gets what the page asks to change; `answer_of_post`: the status and the line that it is told."""
+    """`posts` gets what the page asks to change; `answer_of_post`: the status and the line that it is told. After so many
+    `answers_of_api` the API answers `then`, or, without it, says nothing."""
 
-    def __init__(self, documents, do="", answers_of_api=None, posts=None, answer_of_post=(200, "")):
-        self.documents, self.do, self.left = documents, do, answers_of_api
+    def __init__(self, documents, do="", answers_of_api=None, then=None, posts=None, answer_of_post=(200, "")):
+        self.documents, self.do, self.left, self.then = documents, do, answers_of_api, then
         self.posts, self.answer_of_post = posts if posts is not None else [], answer_of_post
 
     def answer_change(self, path, headers):
@@ -150,7 +151,7 @@ class Served:
             if self.left is not None:
                 self.left -= 1
                 if self.left < 0:
-                    return 500, "text/plain", b"gone"
+                    return self.then and (self.then[0], "text/plain", f"{self.then[1]}\n".encode())
             return 200, "application/json", json.dumps(self.documents[name.removeprefix("/api/v1/")]).encode()
         file = CONSOLE / (name[1:] or "index.html")
         body = file.read_bytes()
@@ -163,7 +164,10 @@ class Served:
 def serving(served):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send(*served.answer(self.path))
+            if (answer := served.answer(self.path)) is None:
+                self.close_connection = True
+                return
+            self.send(*answer)
 
         def do_POST(self):
             self.send(*served.answer_change(self.path, self.headers))
@@ -260,6 +264,19 @@ class Console(unittest.TestCase):
             shown = page(documents(), answers_of_api=answers)
             self.assertTrue(shown.text().startswith("✕ The monitor does not answer: what is shown may be old."), shown.text()[:200])
             self.assertIn("data-old", shown.body)
+
+    def test_what_the_monitor_answers_in_place_of_documents_is_shown(self):
+        action = "Load the page again, with a token of the role admin."
+        for then, sentence, more in (((401, "the token desk has expired"), "✕ The monitor refuses to show more: the token desk has expired.", action),
+                                     ((403, "<b>no</b>"), "✕ The monitor refuses to show more: <b>no</b>.", action),
+                                     ((503, "starting"), "✕ The monitor is not ready: starting.", "The page asks again"),
+                                     ((500, ""), "✕ The monitor answers with an error: HTTP 500.", "log of kintsugi-monitor")):
+            for answers in (0, 9):
+                shown = page(documents(), answers_of_api=answers, then=then)
+                self.assertTrue(shown.text().startswith(sentence), shown.text()[:200])
+                self.assertIn(more, shown.text()[:400])
+                self.assertNotIn("does not answer", shown.text()[:400])
+                self.assertIn("data-old", shown.body)
 
     def test_a_link_that_was_cut_off_shows_the_first_page(self):
         shown = page(documents(), "#servers/%")

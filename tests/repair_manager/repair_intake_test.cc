@@ -194,5 +194,21 @@ TEST(RepairIntake, AChunkThatAServerInMaintenanceLostWhileItRunsIsAFurtherLoss) 
   EXPECT_FALSE(waits(entry));
 }
 
+TEST(RepairIntake, AChunkThatWasLostBeforeItsServerWentAwayIsAFurtherLoss) {
+  Stripes view;
+  StripeView& stripe = view.add(1);
+  stripe.policy = "rs-4-2-64k";
+  for (uint32_t index = 3; index < 6; ++index)
+    stripe.chunks.push_back(
+        {.index = index, .server = ServerId{index + 1}, .length = 64 << 10, .available = true});
+  stripe.chunks[0].available = false;
+  QueueEntry entry{.chunk = chunk(1), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
+  ASSERT_TRUE(RepairIntake(view).look_up(entry, servers_with({1}, {1})));
+  EXPECT_TRUE(waits(entry));
+  stripe.chunks[0].lost = true;
+  ASSERT_TRUE(RepairIntake(view).look_up(entry, servers_with({1}, {1})));
+  EXPECT_FALSE(waits(entry)) << "the server comes back without it";
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_manager

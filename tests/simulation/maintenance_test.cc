@@ -113,6 +113,35 @@ TEST(Maintenance, AServerThatDoesNotComeBackInTimeIsRepairedThen) {
   EXPECT_LT(cluster.elapsed() - began, 180s);
 }
 
+TEST(Maintenance, AChunkThatWasLostBeforeItsServerWentAwayIsNotAwaited) {
+  SimulatedCluster cluster({.seed = 6, .chunkservers = 13, .racks = 13});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  KINTSUGI_ASSERT_OK(cluster.put("/f", kWholeStripe));
+  const proto::Stripe stripe = cluster.stripes_of("/f").front();
+  const auto holder = [&](int index) {
+    return *cluster.server_of(ServerId{stripe.chunks(index).server_id()});
+  };
+  const std::vector<size_t> away{holder(0), holder(3)};
+  // Nobody repairs until both are away.
+  cluster.crash_repair_manager(0, Crash::kKill);
+  ASSERT_TRUE(cluster.rot(away[0], {StripeId{stripe.stripe_id()}, 0}));
+  KINTSUGI_ASSERT_OK(cluster.check("/f"));
+  for (const size_t server : away)
+    KINTSUGI_ASSERT_OK(maintain(cluster, server, 3600));
+  for (const size_t server : away)
+    cluster.crash_chunkserver(server, Crash::kKill);
+  for (const size_t server : away)
+    KINTSUGI_ASSERT_OK(cluster.wait_until_dead(server));
+  cluster.restart_repair_manager(0);
+  const auto whole = [&]() -> Status {
+    const auto checked = cluster.fsck();
+    if (!checked) return checked.error();
+    return checked->missing_chunks() == 0 ? Status{} : Status{Code::kUnavailable, "chunks are missing"};
+  };
+  KINTSUGI_EXPECT_OK(cluster.wait_until(whole, 2min)) << "one chunk is lost, and one spare chunk is left";
+  KINTSUGI_EXPECT_OK(cluster.check_contents());
+}
+
 TEST(Maintenance, TheLimitSlowsRepairsThatRunAndNotThoseOfStripesWithoutASpareChunk) {
   constexpr uint64_t kLimit = kLeastRepairLimit;
   for (const uint64_t seed : seeds({1, 2})) {

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/mount/kernel/passed_descriptor.h"
 #include "common/log/log.h"
 
 namespace kintsugi::mount {
@@ -117,29 +118,6 @@ Result<int> run_helper(std::vector<std::string> arguments, int socket) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-Result<int> receive_descriptor(int socket) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t got;
-  do
-    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  const cmsghdr* head = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (head == nullptr || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
-      head->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return Status{Code::kIoError, fmt::format("{} gave no descriptor", kHelper)};
-  }
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
-  return descriptor;
-}
-
 Result<int> mount_as_user(const std::string& directory, const MountOptions& options) {
   std::string list =
       fmt::format("fsname={},subtype={},max_read={}", escaped(options.source), kType, options.max_read_bytes);
@@ -160,7 +138,7 @@ Result<int> mount_as_user(const std::string& directory, const MountOptions& opti
     device = Status{Code::kNotPermitted,
                     fmt::format("{} refused to mount at {} (see its message above)", kHelper, directory)};
   } else {
-    device = receive_descriptor(ends[0]);
+    device = receive_descriptor(ends[0], kHelper);
   }
   ::close(ends[0]);
   return device;

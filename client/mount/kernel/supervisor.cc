@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "client/mount/kernel/mount_point.h"
 #include "client/mount/kernel/notifier.h"
 #include "client/mount/kernel/shared_state.h"
+#include "client/mount/kernel/tell_systemd.h"
 #include "client/mount/kernel/terminal.h"
 
 namespace kintsugi::mount {
@@ -109,7 +109,7 @@ Status Supervisor::set_up() {
 int Supervisor::run() {
   if (const Status status = set_up(); !status.ok()) {
     say("kintsugi-mount: %s\n", status.to_string().c_str());
-    (void)unmount(options_.directory, true);
+    if (options_.unmounts) (void)unmount(options_.directory, true);
     return 1;
   }
   while (true) {
@@ -285,6 +285,7 @@ void Supervisor::ask_child(char order) {
 void Supervisor::start_unmount() {
   if (std::exchange(unmounting_, true)) return;
   end_at_ms_ = now_ms() + kOpenFilesMs;
+  if (!options_.unmounts) return;
   // In a process of its own: the kernel may need answers from the child before it has unmounted, and the child may
   // need us.
   const pid_t helper = ::fork();
@@ -330,22 +331,6 @@ void Supervisor::on_child_ended(int status) {
     say("kintsugi-mount: the process that serves %s ended with status %d, the next one takes over\n",
         options_.directory.c_str(), WEXITSTATUS(status));
   }
-}
-
-void Supervisor::tell_systemd(const char* text) const {
-  const char* path = std::getenv("NOTIFY_SOCKET");
-  sockaddr_un address{};
-  if (path == nullptr || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof address.sun_path)
-    return;
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path, std::strlen(path));
-  if (path[0] == '@') address.sun_path[0] = 0;
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return;
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
-  (void)!::sendto(socket, text, std::strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
-                  reinterpret_cast<sockaddr*>(&address), bytes);
-  ::close(socket);
 }
 
 }  // namespace kintsugi::mount

@@ -20,6 +20,7 @@ struct SupervisorOptions {
   std::vector<std::string> arguments;
   uint64_t state_bytes = uint64_t{1} << 30;  ///< size of the file system's own part of SharedState
   int tell_ready = -1;                       ///< see detach() (terminal.h); the supervisor owns it
+  bool unmounts = true;  ///< false: whoever made the mount detaches the directory (handed_mount.h)
 };
 
 /// One thread, which must be the only one of its process from the start: the supervisor forks.
@@ -61,7 +62,6 @@ class Supervisor {
   void became_ready();
   bool gone() const;
   bool left_behind() const;
-  void tell_systemd(const char* text) const;
 
   SupervisorOptions options_;
   std::string binary_path_;

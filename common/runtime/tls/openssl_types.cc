@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include "common/base/quote.h"
 
@@ -27,6 +28,17 @@ int accept_without_list(int accepted, X509_STORE_CTX* check) {
   if (accepted == 1 || X509_STORE_CTX_get_error(check) != X509_V_ERR_UNABLE_TO_GET_CRL) return accepted;
   X509_STORE_CTX_set_error(check, X509_V_OK);
   return 1;
+}
+
+std::string why_not_in_role(X509* certificate, CertificateRole role) {
+  if ((X509_get_extension_flags(certificate) & EXFLAG_XKUSAGE) == 0)
+    return "has no extended key usage: one of a client needs clientAuth, and one of a daemon serverAuth, too";
+  const uint32_t roles = X509_get_extended_key_usage(certificate);
+  const bool server = (roles & XKU_SSL_SERVER) != 0, client = (roles & XKU_SSL_CLIENT) != 0;
+  if (role == CertificateRole::kServer ? server : client) return "";
+  if (!server && !client) return "has neither serverAuth nor clientAuth in its extended key usage";
+  return client ? "is a client's: no server may show it"
+                : "is only a server's: who connects needs clientAuth in the extended key usage, daemons too";
 }
 
 std::string name_of(const X509* certificate) {

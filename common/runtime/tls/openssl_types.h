@@ -33,6 +33,14 @@ std::string take_openssl_error();
 /// For a check of certificates: an authority without a list has revoked nobody, also while another one has a list.
 int accept_without_list(int accepted, X509_STORE_CTX* check);
 
+/// Who shows a certificate: the end that answers, or the end that dials. A daemon is both.
+enum class CertificateRole { kServer, kClient };
+
+/// Empty when the certificate's extended key usage has the role, else the rest of a sentence that begins with its owner.
+/// One without this extension has no role: RFC 5280 takes it for all of them, and whoever has it could pretend to be a
+/// daemon.
+std::string why_not_in_role(X509* certificate, CertificateRole role);
+
 /// The common name of a certificate's subject, short and printable.
 std::string name_of(const X509* certificate);
 WallTime time_of(const ASN1_TIME* time);

@@ -97,7 +97,13 @@ Status check_own(SSL_CTX* context, const TlsFiles& files) {
   X509_STORE_CTX_init(check.get(), SSL_CTX_get_cert_store(context), own, chain);
   X509_STORE_CTX_set_flags(check.get(), X509_V_FLAG_NO_CHECK_TIME);
   X509_STORE_CTX_set_verify_cb(check.get(), accept_without_list);
-  if (X509_verify_cert(check.get()) == 1) return {};
+  if (X509_verify_cert(check.get()) == 1) {
+    // Every process connects to others.
+    const std::string why = why_not_in_role(own, CertificateRole::kClient);
+    return why.empty()
+               ? Status()
+               : unusable(fmt::format("tls.certificate {} (of {}) {}", files.certificate, name_of(own), why));
+  }
   return unusable(fmt::format("tls.certificate {} (of {}) is not one of the authority in {}: {}",
                               files.certificate, name_of(own), files.authority,
                               X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get()))));
@@ -150,8 +156,8 @@ TlsIdentity::~TlsIdentity() {
 
 std::string TlsIdentity::why_not_for(const std::string& host) const {
   X509* own = SSL_CTX_get0_certificate(context_);
-  if (X509_check_purpose(own, X509_PURPOSE_SSL_SERVER, 0) != 1)
-    return fmt::format("the certificate of {} is a client's: no server may show it", name_);
+  if (const std::string why = why_not_in_role(own, CertificateRole::kServer); !why.empty())
+    return fmt::format("the certificate of {} {}", name_, why);
   const bool is_address = X509_check_ip_asc(own, host.c_str(), 0) == 1;
   ERR_clear_error();
   if (is_address ||

@@ -52,8 +52,12 @@ std::string hosts_of(const X509* certificate) {
   return texts.empty() ? "no host" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
+CertificateRole role_of(bool server) {
+  return server ? CertificateRole::kServer : CertificateRole::kClient;
+}
+
 /// Why this end refuses the certificate that the peer showed.
-std::string our_refusal(int verdict, const X509* certificate, const TlsPeer& peer) {
+std::string our_refusal(int verdict, X509* certificate, const TlsPeer& peer) {
   if (certificate == nullptr)
     return fmt::format("the peer is refused: {}", X509_verify_cert_error_string(verdict));
   const std::string whose = "the certificate of " + name_of(certificate);
@@ -75,14 +79,18 @@ std::string our_refusal(int verdict, const X509* certificate, const TlsPeer& pee
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN: return whose + " is of another authority than this cluster's";
     case X509_V_ERR_CERT_REVOKED: return whose + " is revoked";
-    case X509_V_ERR_INVALID_PURPOSE: return whose + " is a client's: no server may show it";
+    case X509_V_ERR_INVALID_PURPOSE:
+      if (const std::string why = why_not_in_role(certificate, role_of(peer.own_end == TlsEnd::kClient));
+          !why.empty())
+        return whose + " " + why;
+      [[fallthrough]];  // it is the certificate of an authority between
     default: return fmt::format("{} is not accepted: {}", whose, X509_verify_cert_error_string(verdict));
   }
 }
 
 /// What the peer's alert says of the certificate that was shown to it; empty: it says nothing on certificates.
-std::string their_refusal(int alert, const TlsIdentity& own, WallTime now) {
-  const std::string ours = own.why_not_valid(now);
+std::string their_refusal(int alert, const TlsIdentity& own, const TlsPeer& peer) {
+  const std::string ours = own.why_not_valid(peer.now);
   const std::string refused =
       fmt::format("the peer refuses the certificate of {} that this host shows: ", own.name());
   switch (alert) {
@@ -94,7 +102,11 @@ std::string their_refusal(int alert, const TlsIdentity& own, WallTime now) {
     case SSL_AD_BAD_CERTIFICATE:
       return refused +
              (ours.empty() ? "not valid yet by the peer's clock, or not for this host's name" : ours);
-    case SSL_AD_UNSUPPORTED_CERTIFICATE: return refused + "it is a client's, and this is a server";
+    case SSL_AD_UNSUPPORTED_CERTIFICATE: {
+      const std::string why =
+          why_not_in_role(SSL_CTX_get0_certificate(own.context()), role_of(peer.own_end != TlsEnd::kClient));
+      return refused + (why.empty() ? "the peer's log says why" : "it " + why);
+    }
     case SSL_AD_CERTIFICATE_UNKNOWN: return refused + "the peer's log says why";
     case SSL_AD_CERTIFICATE_REQUIRED: return "the peer wants a certificate, and this host shows none";
     default: return "";
@@ -115,10 +127,18 @@ void check_tls_peer(ssl_st& ssl, TlsPeer& peer) {
   const int demands =
       SSL_VERIFY_PEER | (peer.own_end == TlsEnd::kPages ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
   SSL_set_verify(&ssl, demands, [](int accepted, X509_STORE_CTX* check) {
-    if (accept_without_list(accepted, check) == 1) return 1;
     const auto* of =
         static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
     auto& known = *static_cast<TlsPeer*>(SSL_get_app_data(of));
+    if (accept_without_list(accepted, check) == 1) {
+      // OpenSSL takes a certificate that says nothing of its role for one of every role.
+      const bool in_role =
+          X509_STORE_CTX_get_error_depth(check) > 0 ||
+          why_not_in_role(X509_STORE_CTX_get_current_cert(check), role_of(known.own_end == TlsEnd::kClient))
+              .empty();
+      if (in_role) return 1;
+      X509_STORE_CTX_set_error(check, X509_V_ERR_INVALID_PURPOSE);
+    }
     known.refusal =
         our_refusal(X509_STORE_CTX_get_error(check), X509_STORE_CTX_get_current_cert(check), known);
     return 0;
@@ -137,7 +157,7 @@ Status tls_refusal(const ssl_st& ssl, const TlsIdentity& own, const TlsPeer& pee
     return {Code::kPermissionDenied,
             "tls: the peer shows no certificate: it needs one of this cluster's authority"};
   if (reason > kAlertReasons && reason <= kAlertReasons + 255) {
-    const std::string why = their_refusal(reason - kAlertReasons, own, peer.now);
+    const std::string why = their_refusal(reason - kAlertReasons, own, peer);
     if (!why.empty()) return {Code::kPermissionDenied, "tls: " + why};
   }
   if (is_no_tls(reason) && SSL_is_init_finished(&ssl) == 0)

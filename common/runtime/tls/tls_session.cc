@@ -96,8 +96,8 @@ Result<bool> TlsSession::shake_hands() {
 PeerProof TlsSession::peer_proof() const {
   X509* certificate = SSL_is_init_finished(ssl_) == 1 ? SSL_get0_peer_certificate(ssl_) : nullptr;
   if (certificate == nullptr) return PeerProof::kNothing;
-  return X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) == 1 ? PeerProof::kHost
-                                                                          : PeerProof::kCertificate;
+  return why_not_in_role(certificate, CertificateRole::kServer).empty() ? PeerProof::kHost
+                                                                        : PeerProof::kCertificate;
 }
 
 Result<size_t> TlsSession::read(std::span<std::byte> into) {

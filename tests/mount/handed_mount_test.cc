@@ -1,0 +1,103 @@
+// A mount that one process makes and another serves.
+#include "client/mount/kernel/handed_mount.h"
+
+#include <csignal>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/mount/mounted.h"
+
+namespace kintsugi::mount {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A process that awaits a mount. It ends with 0 when it got the device of one, and with 1 when nobody came.
+class Server {
+ public:
+  explicit Server(std::chrono::milliseconds limit, uid_t user = 0) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    if (user != 0 && ::setuid(user) != 0) ::_exit(2);
+    const auto device = await_mount(limit);
+    if (!device) ::_exit(device.error().code() == Code::kDeadlineExceeded ? 1 : 3);
+    // The kernel asks whoever serves it to begin.
+    pollfd asked{*device, POLLIN, 0};
+    ::_exit(::poll(&asked, 1, 10'000) == 1 && (asked.revents & POLLIN) != 0 ? 0 : 4);
+  }
+  ~Server() {
+    ::kill(pid_, SIGKILL);
+    if (!ended_) ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+  int end() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  const pid_t pid_;
+  bool ended_ = false;
+};
+
+/// Tries until the server waits.
+Status hand(const Server& server, const std::string& directory) {
+  Status handed;
+  for (int attempt = 0; attempt < 500; ++attempt) {
+    handed = hand_mount(server.pid(), directory, {});
+    if (handed.code() != Code::kNotFound) break;
+    ::usleep(10'000);
+  }
+  return handed;
+}
+
+TEST(HandedMount, IsServedByAProcessWithoutRightsAndIsDetachedWhenThatEndsAtOnce) {
+  KINTSUGI_NEEDS_FUSE();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount for others";
+  const ScratchDirectory scratch;
+  Server server(10s, 65534);
+  const Status handed = hand(server, scratch.path());
+  EXPECT_EQ(server.end(), 0);
+  EXPECT_EQ(handed.code(), Code::kUnavailable) << "it has ended without an answer: " << handed;
+  EXPECT_FALSE(mounted_device(scratch.path())) << "nobody serves it";
+}
+
+TEST(HandedMount, IsMadeForNobodyWhoDoesNotWait) {
+  const ScratchDirectory scratch;
+  const Status refused = hand_mount(::getpid(), scratch.path(), {});
+  EXPECT_EQ(refused.code(), Code::kNotFound);
+  EXPECT_NE(refused.message().find("does not wait for a mount"), std::string::npos) << refused;
+  EXPECT_FALSE(mounted_device(scratch.path()));
+}
+
+TEST(HandedMount, IsNotWaitedForForever) {
+  Server server(200ms);
+  EXPECT_EQ(server.end(), 1);
+}
+
+TEST(HandedMount, IsTakenFromNoOtherUser) {
+  KINTSUGI_NEEDS_FUSE();
+  if (::geteuid() != 0) GTEST_SKIP() << "it takes two users";
+  Server server(2s, 65534);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    if (::setuid(1) != 0) ::_exit(2);
+    const ScratchDirectory scratch;
+    // It connects, and cannot mount.
+    for (int attempt = 0; attempt < 100; ++attempt)
+      if (const Status handed = hand_mount(server.pid(), scratch.path(), {});
+          handed.code() != Code::kNotFound)
+        ::_exit(handed.ok() ? 1 : 0);
+    ::_exit(0);
+  }
+  ::waitpid(stranger, nullptr, 0);
+  EXPECT_EQ(server.end(), 1) << "nobody whom it believes came";
+}
+
+}  // namespace
+}  // namespace kintsugi::mount
