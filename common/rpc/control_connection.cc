@@ -84,6 +84,8 @@ asio::awaitable<void> ControlConnection::announce(CallName call, uint32_t follow
     const Result<std::string> answer =
         co_await this->call({}, patience, Method::kTrace, FrameBody(std::string_view(asked.request)));
     traces->announced(connection_->peer(), asked.owner, answer ? Status{} : answer.error());
+    // The connection has broken: for the others nobody was asked, and they are announced over the next one.
+    if (closing_) co_return;
   }
 }
 

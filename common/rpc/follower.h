@@ -44,7 +44,8 @@ class Follower {
   /// A call will be sent for a request that is `followed`: one announcement for each who wants it.
   virtual std::vector<Announcement> announcements(const std::string& peer, const CallName& call,
                                                   uint32_t followed) = 0;
-  /// The peer answered what it was asked for this owner, or did not. The recording may have ended meanwhile.
+  /// The peer answered what it was asked for this owner, or did not. The recording may have ended meanwhile. Nothing is said of those
+  /// owners for whom it was not asked, because time was over or the connection broke before.
   virtual void announced(const std::string& peer, uint64_t owner, const Status& answer) = 0;
 };
 

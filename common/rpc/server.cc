@@ -3,6 +3,7 @@
 #include "common/log/log.h"
 #include "common/rpc/change_faults.h"
 #include "common/rpc/secret_status.h"
+#include "common/rpc/server_connection.h"
 #include "common/rpc/server_core.h"
 
 namespace kintsugi::rpc {

@@ -1,3 +1,5 @@
+#include "common/rpc/server_connection.h"
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -8,7 +10,6 @@
 #include "common/rpc/call_watch.h"
 #include "common/rpc/error_frame.h"
 #include "common/rpc/handshake.h"
-#include "common/rpc/server_core.h"
 #include "common/rpc/wakeup.h"
 #include "common/runtime/fault_points.h"
 #include "common/runtime/span.h"

@@ -84,7 +84,4 @@ struct ServerCore : Doorkeeper {
   }
 };
 
-/// Serves a connection: the handshake, then requests until it ends. Logs why, unless the peer simply left.
-asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection);
-
 }  // namespace kintsugi::rpc

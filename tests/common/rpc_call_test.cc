@@ -186,6 +186,38 @@ TEST(RpcCall, IsAnnouncedForNobodyMoreWhenItsTimeIsOver) {
   });
 }
 
+asio::awaitable<void> stop_traced(Server& server) {
+  co_await server.stop();
+}
+
+TEST(RpcCall, IsAnnouncedForNobodyMoreOverAConnectionThatHasBroken) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    Server traced(rig.server_runtime, test_secret(), nullptr);
+    traced.handle(Method::kTrace,
+                  [&rig](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> {
+                    while (!rig.is_released)
+                      co_await rig.released.wait();
+                    co_return Status{};
+                  });
+    CO_ASSERT_OK(traced.start({rig.at.host, 0}));
+    TwoFollow both;
+    Context context;
+    context.followed = 3;
+    std::vector<Status> errors;
+    runtime::TaskGroup group(rig.client_runtime);
+    group.spawn(collect_error(rig, traced.local_endpoint(), context, errors));
+    (void)co_await group.sleep_for(100ms);
+    group.spawn(stop_traced(traced));
+    (void)co_await group.sleep_for(1s);
+    CO_ASSERT_TRUE(errors.size() == 1);
+    EXPECT_EQ(errors[0].code(), Code::kUnavailable) << errors[0];
+    using Answers = std::vector<std::pair<uint64_t, Code>>;
+    EXPECT_EQ(both.answers, (Answers{{1, Code::kUnavailable}})) << "for the second one nobody was asked";
+    rig.release();
+    co_await group.join();
+  });
+}
+
 TEST(RpcCall, ManyDeadlinesExpireEachAtItsTime) {
   run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
     CO_ASSERT_OK(co_await rig.ping_is_echoed());

@@ -352,6 +352,93 @@ TEST(EventsOfTraces, ArgumentsWhoseEntryIsLostAreLeftOut) {
   EXPECT_EQ(separated({server.named}).trace.size(), 2);
 }
 
+/// A coroutine continues in a turn of the event loop that nobody knows the request of, suspends, and what is called in its place
+/// spawns another one, as asio starts an operation.
+void suspend_and_spawn(Process& server, const std::string& coroutine, uint64_t frame,
+                       const std::string& spawned) {
+  server.turn([&] {
+    server.resume(coroutine, frame);
+    server.enter("initiate");
+    server.resume(spawned, frame + 0x40, {spawned + " begins"});
+    server.leave("initiate");
+  });
+}
+
+TEST(EventsOfTraces, WhatACoroutineSpawnsWhileItIsSuspendedIsOfItsFlow) {
+  Process server(1);
+  constexpr uint64_t kRead = 0x2000, kWrite = 0x3000;
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kReadChunk, rpc::kFlagRequest);
+    server.resume("read", kRead);
+    server.frame(kFrameReceived, 0x70, 1, 2, Method::kWriteChunk, rpc::kFlagRequest);
+    server.resume("write", kWrite);
+    server.leave("serve.resume");
+  });
+  suspend_and_spawn(server, "write", kWrite, "writes the disk");
+  suspend_and_spawn(server, "read", kRead, "reads the disk");
+  server.now += 10'000;
+  server.turn([&] { server.resume("reads the disk", kRead + 0x40, {"finds a wrong byte"}); });
+  server.turn([&] { server.resume("writes the disk", kWrite + 0x40, {"keeps to a limit"}); });
+  server.turn([&] {
+    server.resume("read", kRead, {"answers"});
+    server.call("read.destroy", {kRead});
+  });
+  const Separated all = separated({server.named});
+  const auto reads = functions_of(all, "ReadChunk"), writes = functions_of(all, "WriteChunk");
+  ASSERT_EQ(reads.size(), 1);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_THAT(reads[0],
+              IsSupersetOf({"reads the disk", "reads the disk begins", "finds a wrong byte", "answers"}));
+  EXPECT_THAT(writes[0], IsSupersetOf({"writes the disk", "writes the disk begins", "keeps to a limit"}));
+  EXPECT_THAT(reads[0], Not(Contains("keeps to a limit")));
+  EXPECT_THAT(writes[0], Not(Contains("finds a wrong byte")));
+}
+
+TEST(EventsOfTraces, WhatAThreadSpawnsAfterASuspendedCoroutineIsNotOfItsFlow) {
+  Process server(1);
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kReadChunk, rpc::kFlagRequest);
+    server.resume("read", 0x2000);
+    server.leave("serve.resume");
+  });
+  server.enter("boost::asio::detail::scheduler::do_run_one");
+  server.enter("pump");
+  server.resume("read", 0x2000);
+  server.leave("pump");
+  server.enter("timer");
+  server.resume("sends a heartbeat", 0x3000);
+  server.leave("timer");
+  server.leave("boost::asio::detail::scheduler::do_run_one");
+  const auto reads = functions_of(separated({server.named}), "ReadChunk");
+  ASSERT_EQ(reads.size(), 1);
+  EXPECT_THAT(reads[0], Not(Contains("sends a heartbeat")));
+}
+
+TEST(EventsOfTraces, ACoroutineThatContinuesAnotherOneSpawnsForItself) {
+  Process server(1);
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kReadChunk, rpc::kFlagRequest);
+    server.resume("read", 0x2000);
+    server.frame(kFrameReceived, 0x70, 1, 2, Method::kWriteChunk, rpc::kFlagRequest);
+    server.resume("write", 0x3000);
+    server.leave("serve.resume");
+  });
+  server.turn([&] {
+    server.enter("write.resume", {0x3000});
+    server.resume("read", 0x2000);
+    server.enter("spawn");
+    server.resume("writes the disk", 0x4000);
+    server.leave("spawn");
+    server.leave("write.resume");
+  });
+  const Separated all = separated({server.named});
+  EXPECT_THAT(functions_of(all, "WriteChunk").at(0), Contains("writes the disk"));
+  EXPECT_THAT(functions_of(all, "ReadChunk").at(0), Not(Contains("writes the disk")));
+}
+
 /// Two requests put work into a queue of their own making, and a worker takes it in the other order.
 Process with_a_queue() {
   Process server(1);

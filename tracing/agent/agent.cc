@@ -136,6 +136,12 @@ AgentStatus Agent::status(uint64_t owner) const {
 
 Result<std::string> Agent::read(uint64_t owner, uint64_t offset, size_t most_bytes) const {
   const AgentStatus now = status(owner);
+  if (now.owner != owner)
+    return Status{
+        Code::kNotFound,
+        fmt::format("nothing is known of this recording any more: the process was started again, or "
+                    "{} others have ended since",
+                    Owners::kMostEnded)};
   if (now.is_busy()) return Status{Code::kConflict, "the recording has not ended"};
   if (now.phase != Phase::kEnded) return Status{Code::kNotFound, "this process was not traced"};
   if (now.path.empty()) return Status{Code::kNotFound, fmt::format("nothing was recorded: {}", now.began)};

@@ -44,11 +44,13 @@ class Agent {
   /// there is one that cannot be shared. kLimitExceeded: too many share it. kUnavailable: it, or one of those who share it, is
   /// about to end; ask again. kInvalidArgument.
   Status attach(AttachOptions options);
-  /// Has the owner's recording end, with 0 everybody's. Others' go on. kNotFound: there is none.
+  /// Has the owner's recording end, with 0 everybody's, who are told that somebody else ended it. Others' go on. kNotFound: there
+  /// is none.
   Status detach(uint64_t owner = 0);
   /// Of the owner's recording; of the process's, if there is no such owner.
   AgentStatus status(uint64_t owner = 0) const;
-  /// Bytes of the owner's trace, or of the one that ended last, from `offset` on. kNotFound, kConflict: it has not ended.
+  /// Bytes of the owner's trace, with 0 of the one that ended last, from `offset` on. kNotFound: nothing was recorded, or the owner
+  /// is forgotten. kConflict: it has not ended.
   Result<std::string> read(uint64_t owner, uint64_t offset, size_t most_bytes) const;
 
  private:

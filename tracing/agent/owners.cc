@@ -36,8 +36,11 @@ size_t Owners::active() const {
 
 bool Owners::leave(uint64_t number) {
   bool found = false;
-  for (Owner& each : owners_)
-    if (is_active(each) && (number == 0 || each.number == number)) found = each.leaves = true;
+  for (Owner& each : owners_) {
+    if (!is_active(each) || (number != 0 && each.number != number)) continue;
+    found = true;
+    if (!each.leaves) each.leaves = number == 0 ? End::kDetachedByOther : End::kDetached;
+  }
   return found;
 }
 
@@ -59,9 +62,7 @@ std::optional<Owners::Departure> Owners::departure(TimePoint now) const {
   if (first == owners_.end()) return std::nullopt;
   const bool anybody_stays =
       std::ranges::any_of(owners_, [&](const Owner& each) { return is_active(each) && !leaves(each); });
-  return Departure{.number = first->number,
-                   .why = first->leaves ? End::kDetached : End::kDeadline,
-                   .last = !anybody_stays};
+  return Departure{.number = first->number, .why = first->why(), .last = !anybody_stays};
 }
 
 void Owners::end(uint64_t number, AgentStatus told) {
@@ -77,7 +78,10 @@ void Owners::end_all(const AgentStatus& told) {
   while (true) {
     const auto next = std::ranges::find_if(owners_, is_active);
     if (next == owners_.end()) return;
-    end(next->number, told);
+    AgentStatus own = told;
+    // The reason of the recording is that of one of those who left as the last ones, unless it had no room or failed.
+    if (told.end != End::kNone && told.end != End::kFull) own.end = next->why();
+    end(next->number, std::move(own));
   }
 }
 

@@ -17,10 +17,12 @@ struct Owner {
   std::chrono::steady_clock::time_point deadline;
   /// It ends so long after the recording began, if that is earlier.
   std::optional<Duration> recorded_for;
-  bool leaves = false;                    ///< it wants no more
+  std::optional<End> leaves;              ///< it wants no more, or somebody else wants that it ends
   std::optional<AgentStatus> ended = {};  ///< what it is told from its end on
 
   bool is_leaving(std::chrono::steady_clock::time_point now) const { return leaves || deadline <= now; }
+  /// REQUIRES: it is leaving.
+  End why() const { return leaves.value_or(End::kDeadline); }
 };
 
 /// Whoever calls has the lock of the agent.
@@ -37,7 +39,7 @@ class Owners {
   const Owner* find(uint64_t number) const;
   /// For how many the process records.
   size_t active() const;
-  /// Has one leave, or with 0 all. False: nobody does.
+  /// Has one leave that wants no more; with 0 somebody else has all of them leave. False: nobody does.
   bool leave(uint64_t number);
   /// The recording began: whose time is counted from then on ends so much later.
   void began(TimePoint now);
@@ -53,7 +55,7 @@ class Owners {
   std::optional<Departure> departure(TimePoint now) const;
   /// This one has left, and is told that from now on. REQUIRES: it is active.
   void end(uint64_t number, AgentStatus told);
-  /// The recording has ended for all who were there.
+  /// The recording has ended for all who were there. Those who were leaving are told their own reason.
   void end_all(const AgentStatus& told);
 
  private:

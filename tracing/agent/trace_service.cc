@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/base/quote.h"
+#include "common/runtime/production/kernel_random.h"
 #include "tracing/agent/agent.h"
 
 namespace kintsugi::tracing {
@@ -43,6 +44,12 @@ AttachOptions options_of(const proto::TraceRequest& request) {
                                  .circular = request.circular(),
                                  .recorded = options.session.recorded};
   return options;
+}
+
+/// Pids are those of a container, and others have the same.
+uint64_t number_of_process() {
+  static const uint64_t number = runtime::KernelRandom().next() | 1;
+  return number;
 }
 
 Status no_owner() {
@@ -89,6 +96,7 @@ void describe(const AgentStatus& status, proto::TraceResponse& response) {
   response.set_owner(status.owner);
   response.set_owners(status.owners);
   response.set_end(static_cast<proto::TraceResponse::End>(status.end));
+  response.set_process(number_of_process());
   const Following& following = Following::of_process();
   response.set_requests(following.requests(status.owner));
   for (const auto& [address, outcome] : following.peers(status.owner)) {

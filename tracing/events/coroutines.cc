@@ -20,8 +20,16 @@ void Coroutines::leave_down_to(Chain& chain, size_t depth, int64_t at_ns) {
     writer_.leave(chain.lane, at_ns, chain.stack.back()->function);
 }
 
-Coroutines::Shared Coroutines::begin(flow::FunctionId function, const Shared& outer, uint32_t from,
-                                     int64_t at_ns) {
+uint32_t Coroutines::spawning_lane(const Place& place, int64_t at_ns) {
+  if (!place.spawner) return place.lane;
+  // It waits from when its thread left it, and what stands in a lane stands in the order of time.
+  wait(place.spawner, place.spawner_left_ns);
+  go_on(*place.spawner, at_ns);
+  return place.spawner->chain->lane;
+}
+
+Coroutines::Shared Coroutines::begin(flow::FunctionId function, const Place& place, int64_t at_ns) {
+  const Shared& outer = place.outer;
   const auto coroutine = std::make_shared<Coroutine>();
   coroutine->number = ++last_number_;
   coroutine->function = function;
@@ -29,6 +37,7 @@ Coroutines::Shared Coroutines::begin(flow::FunctionId function, const Shared& ou
   Chain& chain = *coroutine->chain;
   if (!outer) {
     chain.lane = writer_.new_lane();
+    const uint32_t from = spawning_lane(place, at_ns);
     writer_.join(from, at_ns, flow::Kind::kBegin, Join::kSpawned, coroutine->number);
   }
   chain.stack.push_back(coroutine.get());
@@ -38,20 +47,20 @@ Coroutines::Shared Coroutines::begin(flow::FunctionId function, const Shared& ou
   return coroutine;
 }
 
-Coroutines::Shared Coroutines::resume(uint64_t frame, flow::FunctionId function, const Shared& left,
-                                      uint32_t from, int64_t at_ns) {
+Coroutines::Shared Coroutines::resume(uint64_t frame, flow::FunctionId function, const Place& place,
+                                      int64_t at_ns) {
   Shared& coroutine = at_[frame];
   // Another one lies where one was that nobody saw the end of.
   if (coroutine && coroutine->function != function) destroy(frame, at_ns);
   Shared& known = at_[frame];
   if (!known) {
-    known = begin(function, left, from, at_ns);
+    known = begin(function, place, at_ns);
   } else {
     Chain& chain = *known->chain;
-    if (left && left->chain != known->chain) wait(left, at_ns);
+    if (place.outer && place.outer->chain != known->chain) wait(place.outer, at_ns);
     end_waiting(chain, at_ns);
-    const auto place = std::ranges::find(chain.stack, known.get());
-    leave_down_to(chain, static_cast<size_t>(place - chain.stack.begin()) + 1, at_ns);
+    const auto found = std::ranges::find(chain.stack, known.get());
+    leave_down_to(chain, static_cast<size_t>(found - chain.stack.begin()) + 1, at_ns);
     go_on(*known, at_ns);
   }
   known->runs = true;

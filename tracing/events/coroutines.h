@@ -7,7 +7,9 @@
 /// flow.
 ///
 /// That an inner coroutine begins is seen by what a thread does: one coroutine suspends and another one continues in
-/// its place, without a return to the event loop.
+/// its place, without a return to the event loop. Whoever suspends may have something begun first: what an event loop calls
+/// then, in the place of the coroutine, it calls for that one (asio runs the initiation of an operation so). A coroutine that
+/// such a function spawns is a chain of its own, in the flow of the one that suspended.
 #pragma once
 
 #include <memory>
@@ -40,9 +42,16 @@ class Coroutines {
   };
   using Shared = std::shared_ptr<Coroutine>;
 
-  /// A thread continues with the coroutine whose frame lies at `frame`. `left`: the one that suspended just before in
-  /// its place, or null. `from`: the lane that the thread was in.
-  Shared resume(uint64_t frame, flow::FunctionId function, const Shared& left, uint32_t from, int64_t at_ns);
+  /// Where a thread is when a coroutine continues on it.
+  struct Place {
+    uint32_t lane = 0;       ///< the lane that the thread was in
+    Shared outer = nullptr;  ///< the coroutine that suspended just before in this place; null: there is none
+    /// The coroutine that has suspended, and for which the thread does what is done here; null: there is none.
+    Shared spawner = nullptr;
+    int64_t spawner_left_ns = 0;
+  };
+  /// A thread continues with the coroutine whose frame lies at `frame`.
+  Shared resume(uint64_t frame, flow::FunctionId function, const Place& place, int64_t at_ns);
   /// Its thread left it, and went back to the event loop: it waits since `since_ns`.
   void wait(const Shared& coroutine, int64_t since_ns);
   /// The frame is destroyed.
@@ -51,7 +60,9 @@ class Coroutines {
   void go_on(const Coroutine& coroutine, int64_t at_ns, flow::FunctionId labelled = flow::kNone);
 
  private:
-  Shared begin(flow::FunctionId function, const Shared& outer, uint32_t from, int64_t at_ns);
+  Shared begin(flow::FunctionId function, const Place& place, int64_t at_ns);
+  /// Returns the lane in which a chain of its own is spawned.
+  uint32_t spawning_lane(const Place& place, int64_t at_ns);
   void end_waiting(Chain& chain, int64_t at_ns);
   void leave_down_to(Chain& chain, size_t depth, int64_t at_ns);
 

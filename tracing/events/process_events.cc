@@ -88,13 +88,25 @@ void ProcessEvents::enter(Thread& thread, const Step& step) {
   thread.stack.push_back({step.record.function, nullptr});
 }
 
+Coroutines::Place ProcessEvents::take_place(Thread& thread) const {
+  Coroutines::Place place{.lane = lane_of(thread)};
+  if (!thread.left) return place;
+  const size_t below = thread.left_at;
+  if (below == thread.stack.size()) {
+    place.outer = std::exchange(thread.left, nullptr);
+  } else if (below == 0 || !thread.stack[below - 1].coroutine) {
+    // Where a coroutine runs below it, that one has resumed it, and may call functions again since it suspended.
+    place.spawner = thread.left;
+    place.spawner_left_ns = thread.left_ns;
+  }
+  return place;
+}
+
 void ProcessEvents::resume(Thread& thread, const Step& step) {
-  const uint32_t from = lane_of(thread);
-  const bool in_its_place = thread.left && thread.left_at == thread.stack.size();
-  const Coroutines::Shared left = in_its_place ? std::exchange(thread.left, nullptr) : nullptr;
+  const Coroutines::Place place = take_place(thread);
   const Coroutines::Shared coroutine =
-      coroutines_.resume(step.arguments[0], of(step).id, left, from, step.unix_ns);
-  writer_.enter(from, step.unix_ns, elsewhere_);
+      coroutines_.resume(step.arguments[0], of(step).id, place, step.unix_ns);
+  writer_.enter(place.lane, step.unix_ns, elsewhere_);
   thread.stack.push_back({step.record.function, coroutine});
 }
 

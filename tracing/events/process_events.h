@@ -41,6 +41,8 @@ class ProcessEvents {
   static Role role_of(std::string& name);
   const Function& of(const Step& step) const { return functions_[step.record.function - 1]; }
   uint32_t lane_of(const Thread& thread) const;
+  /// Where a coroutine continues now. One that continues in the place of another one takes that from the thread.
+  Coroutines::Place take_place(Thread& thread) const;
   void enter(Thread& thread, const Step& step);
   void leave(Thread& thread, const Step& step);
   void resume(Thread& thread, const Step& step);

@@ -58,7 +58,14 @@ enum class Mode : uint32_t {
 };
 
 /// Why nothing is recorded any more.
-enum class End : uint32_t { kNone = 0, kDetached = 1, kDeadline = 2, kFull = 3, kCount };
+enum class End : uint32_t {
+  kNone = 0,
+  kDetached = 1,  ///< whoever had it recorded wanted no more
+  kDeadline = 2,
+  kFull = 3,
+  kDetachedByOther = 4,  ///< somebody else ended it
+  kCount
+};
 
 /// The time stamp counter and the clock, read together.
 struct ClockPair {

@@ -186,6 +186,7 @@ std::string_view name_of(End end) {
     case End::kDetached: return "detached";
     case End::kDeadline: return "its time was over";
     case End::kFull: return "its memory was full";
+    case End::kDetachedByOther: return "another command ended it";
     case End::kCount: break;
   }
   return "unknown";
