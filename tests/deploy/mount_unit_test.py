@@ -94,9 +94,9 @@ class MountUnit(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
         cls.directory.chmod(0o755)
         cls.cluster = cls.directory / "cluster"
-        done = run(BINARIES / "kintsugi", "cluster", "start", cls.cluster, "--chunkservers", "3", "--policy", "rs-2-1-64k")
+        done = run(BINARIES / "kintsugi", "cluster", "start", "--dir", cls.cluster, "--chunkservers", "3", "--policy", "rs-2-1-64k")
         assert done.returncode == 0, done.stderr
-        cls.addClassCleanup(run, BINARIES / "kintsugi", "cluster", "stop", cls.cluster)
+        cls.addClassCleanup(run, BINARIES / "kintsugi", "cluster", "stop", "--dir", cls.cluster)
         said = dict(line.removeprefix("export ").split("=", 1) for line in (cls.cluster / "env").read_text().splitlines() if "=" in line)
         cls.environment = os.environ | {key: value.strip("'\"") for key, value in said.items()}
         cls.secret = cls.directory / "secret"
