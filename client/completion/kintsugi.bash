@@ -113,7 +113,7 @@ _kintsugi_daemon() {
     "kintsugi-chunkserver") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --disks --name --rack --daemons-on-machine --buffer-memory --cache-memory --cache-keep --disk-bandwidth --link-up --link-down --link-probe --repair-bandwidth --config --help --version" ;;
     "kintsugi-repair-manager") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --activity-log --listen --advertise --metaserver --repair-schedule --repair-shape --config --help --version" ;;
     "kintsugi-monitor") words="--http-listen --secret-file --tls-certificate --tls-key --tls-authority --tls-require --log-file --listen --advertise --metaserver --data-dir --history-bytes --snapshot-bytes --snapshot-interval --behaviour --trace-collector --trace-share --metrics-record --metrics-interval --metrics-bytes --metrics-time --config --help --version" ;;
-    "kintsugi-mount") words="--metaserver --secret-file --token-file --tls-certificate --tls-key --tls-authority --foreground --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
+    "kintsugi-mount") words="--metaserver --secret-file --token-file --tls-certificate --tls-key --tls-authority --foreground --await-mount --mount-for --wait --io-timeout --dirty --memory --read-ahead --write-behind --cached-for --keep-awake --log-file --config --help --version" ;;
   esac
   [[ $current == -* ]] && COMPREPLY=($(compgen -W "$words" -- "$current")) || COMPREPLY=()
 }

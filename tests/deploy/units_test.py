@@ -74,8 +74,8 @@ class Units(unittest.TestCase):
             free = [command.lstrip("+-!:@").split()[0] for key, commands in said.items() if key.startswith("Exec")
                     for command in commands if re.match(r"[-@:]*[+!]", command)]
             mounts = path.name == "kintsugi-mount@.service"
-            self.assertEqual(free, ["/usr/bin/kintsugi-mount", "/bin/sh", "/bin/sh"] if mounts else [], path.name)
-            self.assertIn("--mount-for" if mounts else "", " ".join(said.get("ExecStartPost", [])))
+            self.assertEqual(free, ["/usr/bin/nsenter"] * 3 if mounts else [], path.name)
+            self.assertIn("kintsugi-mount %f --mount-for $MAINPID" if mounts else "", " ".join(said.get("ExecStartPost", [])))
 
     def test_systemd_understands_them(self):
         with tempfile.TemporaryDirectory() as directory:

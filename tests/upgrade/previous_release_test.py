@@ -79,7 +79,7 @@ class Cluster(unittest.TestCase):
         found = set()
         for name in CHUNKSERVERS:
             text = (self.directory / name / "server_id").read_bytes()
-            at = 16 + 2 + int.from_bytes(text[16:18], "little") + 16 + 4
+            at = 16 + 1 + text[16] + 16 + 4
             found.add(int.from_bytes(text[at:at + 4], "little"))
         return found
 
