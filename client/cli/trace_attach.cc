@@ -46,9 +46,11 @@ Status give_back(const AttachArguments& arguments, uint64_t owner) {
   const auto detached = daemon.ask(TraceRequest::DETACH);
   if (arguments.follow) {
     // Its recording may have ended already; those of others have not.
-    KINTSUGI_ASSIGN(const TraceResponse answer, daemon.ask(TraceRequest::STATUS));
-    // A daemon that was started again tells what it does for others.
-    if (answer.owner() == owner) (void)end_followed(*client, answer, "");
+    const auto answer = daemon.own_status();
+    if (answer)
+      (void)end_followed(*client, *answer, "");
+    else if (answer.error().code() != Code::kConflict)
+      return answer.error();
   }
   return detached ? Status{} : detached.error();
 }
@@ -84,9 +86,7 @@ Status attach_one(Session& session, BlockingClient& client, const AttachArgument
   KINTSUGI_ASSIGN(TraceResponse answer, daemon.ask(std::move(request)));
   while (answer.phase() != TraceResponse::ENDED && answer.phase() != TraceResponse::FAILED) {
     std::this_thread::sleep_for(kAskInterval);
-    auto asked = daemon.ask(TraceRequest::STATUS);
-    if (asked && asked->owner() != answer.owner())
-      asked = daemon.named({Code::kConflict, "it knows nothing of this recording any more"});
+    auto asked = daemon.own_status();
     if (session.interrupted()) return give_back(arguments, owner);
     // When the first server dies the others are ended all the same.
     if (!asked && arguments.follow) {

@@ -102,7 +102,7 @@ class AtVerdict {
     }
     while (std::ranges::any_of(recordings, is_busy) && pause())
       for (size_t i = 0; i < named.size(); ++i)
-        if (is_busy(recordings[i])) take(recordings[i], daemon(client_, named[i]).ask(TraceRequest::STATUS));
+        if (is_busy(recordings[i])) take(recordings[i], daemon(client_, named[i]).own_status());
     if (session_.interrupted()) {
       give_back(named);
       return recordings;
@@ -174,8 +174,9 @@ void tell(Session& session, const std::vector<Named>& named, int64_t began_unix_
       fmt::print("no trace of {}: {}\n", name, shown_message(each.failure.message()));
     else
       fmt::print(
-          "{}: trace {}\n", name,
-          each.file.empty() ? "on its machine: " + shown_name(each.answer.path()) : shown_name(each.file));
+          "{}: trace {}{}\n", name,
+          each.file.empty() ? "on its machine: " + shown_name(each.answer.path()) : shown_name(each.file),
+          lack_of(each.answer));
   }
 }
 

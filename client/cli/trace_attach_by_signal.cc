@@ -177,6 +177,7 @@ Status attach_by_signal(Session& session, const AttachArguments& arguments) {
   answer.set_path(path);
   answer.set_functions(trace.functions);
   answer.set_patched(trace.functions);
+  answer.set_end(static_cast<proto::TraceResponse::End>(trace.end));
   answer.set_began("a signal came");
   answer.set_began_unix_ms(std::chrono::duration_cast<milliseconds>(now).count());
   show_recording(session, answer);

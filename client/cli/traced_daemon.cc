@@ -49,7 +49,7 @@ class Walk {
  public:
   Walk(BlockingClient& client, const TraceResponse& origin, const std::string& out)
       : client_(client), owner_(origin.owner()), out_(out) {
-    seen_paths_.insert(origin.path());
+    see(origin);
     take(origin);
   }
 
@@ -67,6 +67,12 @@ class Walk {
   }
 
  private:
+  /// False: this recording was seen before. Paths tell recordings of one process apart; another process, in another container or on
+  /// another machine, may have the same one.
+  bool see(const TraceResponse& answer) {
+    return answer.path().empty() || seen_recordings_.emplace(answer.process(), answer.path()).second;
+  }
+
   void take(const TraceResponse& answer) {
     for (const proto::FollowedPeer& peer : answer.followed()) {
       if (!seen_.insert(peer.address()).second) continue;
@@ -102,8 +108,7 @@ class Walk {
     process.answer = std::move(*answer);
     take(process.answer);
     // The first process is reached by a request that comes back to it.
-    const std::string& path = process.answer.path();
-    if (!path.empty() && !seen_paths_.insert(path).second) return false;
+    if (!see(process.answer)) return false;
     process.failure = {};
     if (process.answer.phase() == TraceResponse::FAILED)
       process.failure = {static_cast<Code>(process.answer.code()), process.answer.failure()};
@@ -117,7 +122,8 @@ class Walk {
   const uint64_t owner_;
   const std::string& out_;
   std::vector<FollowedProcess> open_, found_;
-  std::set<std::string> seen_, seen_paths_;
+  std::set<std::string> seen_;  ///< addresses
+  std::set<std::pair<uint64_t, std::string>> seen_recordings_;
   bool missing_ = false;    ///< a process did not answer
   bool is_search_ = false;  ///< processes are asked that perhaps have nothing to do with this
 };
@@ -148,6 +154,14 @@ Result<TraceResponse> TracedDaemon::ask(TraceRequest::Action action) const {
   return ask(std::move(request));
 }
 
+Result<TraceResponse> TracedDaemon::own_status() const {
+  KINTSUGI_ASSIGN(TraceResponse answer, ask(TraceRequest::STATUS));
+  // A daemon that was started again tells what it does for others.
+  if (answer.owner() != owner_)
+    return named({Code::kConflict, "it knows nothing of this recording any more"});
+  return answer;
+}
+
 Status TracedDaemon::named(const Status& error) const {
   return name_.empty() ? error : error.with_context(name_);
 }
@@ -172,7 +186,7 @@ std::string_view end_of(const TraceResponse& answer) {
 }
 
 std::string lack_of(const TraceResponse& answer) {
-  if (answer.end() != TraceResponse::FULL) return {};
+  if (answer.end() != TraceResponse::FULL && answer.end() != TraceResponse::DETACHED_BY_OTHER) return {};
   return fmt::format("; {}, so what came later is missing", end_of(answer));
 }
 

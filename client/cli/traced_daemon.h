@@ -29,6 +29,8 @@ class TracedDaemon {
 
   Result<proto::TraceResponse> ask(proto::TraceRequest request) const;
   Result<proto::TraceResponse> ask(proto::TraceRequest::Action action) const;
+  /// What it says of the owner's recording. kConflict: it knows nothing of it any more.
+  Result<proto::TraceResponse> own_status() const;
   /// Writes the owner's trace, or that which ended last, to a file.
   Status copy_trace(const std::string& path) const;
   /// The error of this daemon.
@@ -51,7 +53,7 @@ struct FollowedProcess {
 
 /// Why the recording ended, in words; empty: it has not.
 std::string_view end_of(const proto::TraceResponse& answer);
-/// Says of a trace what it lacks; empty: nothing, for somebody ended the recording, or nobody says why it ended.
+/// Says of a trace what it lacks; empty: nothing, for whoever had it recorded ended that, or nobody says why it ended.
 std::string lack_of(const proto::TraceResponse& answer);
 /// Returns a line for each.
 std::string to_text(const std::vector<FollowedProcess>& followed);

@@ -439,6 +439,37 @@ TEST(EventsOfTraces, ACoroutineThatContinuesAnotherOneSpawnsForItself) {
   EXPECT_THAT(functions_of(all, "ReadChunk").at(0), Not(Contains("writes the disk")));
 }
 
+TEST(EventsOfTraces, ACoroutineThatHadBegunBeforeIsNotOfTheRequestThatWakesIt) {
+  Process server(1);
+  constexpr uint64_t kWrite = 0x2000, kGroups = 0x3000, kPost = 0x91;
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kWriteChunk, rpc::kFlagRequest);
+    server.enter("write.resume", {kWrite});
+    server.call(std::string(kPosted), {0, kPost});
+    server.leave("write.resume");
+    server.leave("serve.resume");
+  });
+  server.enter("boost::asio::detail::scheduler::do_run_one");
+  server.enter(std::string(kPostedDone), {0, kPost});
+  server.enter("runtime::Resumption::Impl::resume");
+  server.enter("pump");
+  server.resume("commits groups", kGroups, {"takes a group"});
+  server.leave("pump");
+  server.leave("runtime::Resumption::Impl::resume");
+  server.leave(std::string(kPostedDone));
+  server.leave("boost::asio::detail::scheduler::do_run_one");
+  server.now += 10'000;
+  server.turn([&] { server.resume("commits groups", kGroups, {"waits for more"}); });
+  const Separated all = separated({server.named});
+  const auto writes = functions_of(all, "WriteChunk"), groups = functions_of(all, "commits groups");
+  ASSERT_EQ(writes.size(), 1);
+  for (const char* const foreign : {"commits groups", "takes a group", "waits for more"})
+    EXPECT_THAT(writes[0], Not(Contains(foreign)));
+  ASSERT_EQ(groups.size(), 1);
+  EXPECT_THAT(groups[0], IsSupersetOf({"takes a group", "waits for more"}));
+}
+
 /// Two requests put work into a queue of their own making, and a worker takes it in the other order.
 Process with_a_queue() {
   Process server(1);

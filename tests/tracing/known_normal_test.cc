@@ -103,6 +103,29 @@ TEST(KnownNormal, WhoIsHeldUpForSecondsIsNamed) {
             "Most of the difference: chunkserver: read -> disk -> (waits) (3.000 s, usually 0.001 s).\n");
 }
 
+TEST(KnownNormal, WhoIsLessThanTwiceAsOddAsAnotherServerIsNotCountedAmongTheOutliers) {
+  const Read late{{"compute", 1}, {"disk", 3000}}, less{{"compute", 1}, {"disk", 1000}};
+  const Judged judged = judge(reads(60, {{{1, 9}, late}, {{0, 5}, less}}), reads(40));
+  EXPECT_EQ(judged.server, 1);
+  EXPECT_GT(judged.found.ranking.threshold, 1.9) << "the other one lost a second";
+  EXPECT_EQ(judged.found.ranking.outliers, 1u);
+}
+
+TEST(KnownNormal, TimesOfLessThanAMillisecondAreTold) {
+  CallPaths paths;
+  const anomaly::PathId read = paths.call(paths.binary(paths.name("chunkserver")), paths.name("read"), 0);
+  const auto told = [&](double seconds, double usually) {
+    Explanation found{.finding = Finding::kOutlier, .profile = anomaly::ProfileKind::kElapsed};
+    found.ranking.scores.push_back({.score = seconds});
+    found.differences.push_back({.path = read, .anomalous = seconds, .normal = usually});
+    const std::string text = describe(found, paths, "it");
+    return text.substr(text.find("read "));
+  };
+  EXPECT_EQ(told(0.0125, 0.000'25), "read (0.013 s, usually 250.000 µs).\n");
+  EXPECT_EQ(told(0.000'7, 0), "read (700.000 µs, usually 0 s).\n");
+  EXPECT_EQ(told(0.001, 0.000'000'012), "read (0.001 s, usually 0.012 µs).\n");
+}
+
 /// While it ran in a circle another read waited for longer: that one only waited.
 TEST(KnownNormal, WhoRunsIsNamedBeforeWhoWaits) {
   const Judged judged = judge(

@@ -46,6 +46,10 @@ bool may_share(const AttachOptions& first, const AttachOptions& other) {
          });
 }
 
+End end_in_file(End end) {
+  return end == End::kDetachedByOther ? End::kDetached : end;
+}
+
 void follow(const AttachOptions& options, steady_clock::time_point now) {
   if (!options.follow) return;
   FollowTerms terms = *options.follow;
@@ -230,7 +234,7 @@ void Agent::record(Session& session) {
   tell(Phase::kWaiting);
   const End end = wait_for_end(session);
   close_to_all();
-  const Status closed = session.close(end);
+  const Status closed = session.close(end_in_file(end));
   if (session.refused() > 0)
     log::warning("tracing: {} functions could not be followed, for the kernel did not let code be changed",
                  session.refused());
@@ -290,7 +294,7 @@ std::optional<End> Agent::let_leave(const Session& session) {
   while (const std::optional<Owners::Departure> leaving = next_to_leave()) {
     if (leaving->last) return leaving->why;
     Following::of_process().end(leaving->number);
-    const Result<std::string> copy = session.copy(leaving->why);
+    const Result<std::string> copy = session.copy(end_in_file(leaving->why));
     if (!copy)
       log::warning("tracing: what was recorded for one who left is lost: {}", copy.error().to_string());
     AgentStatus told = status(leaving->number);

@@ -60,12 +60,13 @@ double elsewhere(const Look& look, Lens lens, const anomaly::Ranking& ranking) {
   return ranking.scores.size() < 2 ? 0 : ranking.scores[1].score;
 }
 
-/// Takes an accusation back if somebody of another process is nearly as odd.
+/// Takes accusations back of those that are not much odder than somebody of another process.
 void compare_with_others(const Look& look, Lens lens, anomaly::Ranking& ranking) {
   ranking.threshold = std::max(ranking.threshold, kTimesChance * elsewhere(look, lens, ranking));
-  if (ranking.scores.front().score > ranking.threshold) return;
-  ranking.outliers = 0;
-  ranking.answer = anomaly::Answer::kNoOutlier;
+  const auto accused = std::span(ranking.scores).first(ranking.outliers);
+  ranking.outliers = static_cast<size_t>(std::ranges::count_if(
+      accused, [&](const anomaly::SuspectScore& one) { return one.score > ranking.threshold; }));
+  if (ranking.outliers == 0) ranking.answer = anomaly::Answer::kNoOutlier;
 }
 
 /// Ranks through one lens, and says by what the first differs from its neighbour.
@@ -99,13 +100,10 @@ Status judge_new_paths(const Look& look, Lens lens, Explanation& out) {
   KINTSUGI_ASSIGN(ranking.scores, look.question.known->scores(lens, look.trials, look.question.normal));
   ranking.usual = look.question.known->chance(lens);
   ranking.threshold = kTimesChance * ranking.usual;
-  ranking.outliers = 1;
+  // Others that do as much that is new tell nothing of what is usual.
+  ranking.outliers = ranking.scores.size();
   ranking.answer = anomaly::Answer::kOutlier;
   compare_with_others(look, lens, ranking);
-  // Others that do as much that is new tell nothing of what is usual.
-  if (ranking.outliers > 0)
-    ranking.outliers = static_cast<size_t>(std::ranges::count_if(
-        ranking.scores, [&](const anomaly::SuspectScore& one) { return one.score > ranking.threshold; }));
   out.finding = ranking.outliers > 0 ? Finding::kOutlier : Finding::kNoOutlier;
   if (ranking.outliers > 0) out.culprit = look.question.compared[ranking.scores.front().trial];
   return {};
@@ -138,10 +136,18 @@ CoverageAnalysis coverage_of(std::span<const PathTotals> trials, const Explanati
   return analyse_coverage(odd, usual, paths, order);
 }
 
+/// What takes less than a millisecond is told in microseconds.
+std::string time_of(double seconds) {
+  const auto ns = std::llround(seconds * 1e9);
+  if (ns == 0) return "0 s";
+  return ns < 1'000'000 ? fmt::format("{:.3f} µs", static_cast<double>(ns) / 1e3)
+                        : fmt::format("{:.3f} s", seconds);
+}
+
 std::string share_of(const Difference& difference, ProfileKind kind, const CallPaths& paths) {
   if (kind == ProfileKind::kElapsed)
-    return fmt::format("{} ({:.3f} s, usually {:.3f} s)", paths.text(difference.path), difference.anomalous,
-                       difference.normal);
+    return fmt::format("{} ({}, usually {})", paths.text(difference.path), time_of(difference.anomalous),
+                       time_of(difference.normal));
   const char* what = difference.measure == anomaly::Measure::kTime            ? "of the time"
                      : difference.measure == anomaly::Measure::kCommunication ? "of the bytes sent"
                                                                               : "seen";

@@ -35,14 +35,16 @@ Coroutines::Shared Coroutines::begin(flow::FunctionId function, const Place& pla
   coroutine->function = function;
   coroutine->chain = outer ? outer->chain : std::make_shared<Chain>();
   Chain& chain = *coroutine->chain;
-  if (!outer) {
-    chain.lane = writer_.new_lane();
+  const bool is_spawned = !outer && !place.begins_nothing;
+  if (!outer) chain.lane = writer_.new_lane();
+  if (is_spawned) {
     const uint32_t from = spawning_lane(place, at_ns);
     writer_.join(from, at_ns, flow::Kind::kBegin, Join::kSpawned, coroutine->number);
   }
   chain.stack.push_back(coroutine.get());
   writer_.enter(chain.lane, at_ns, function);
-  if (!outer) writer_.join(chain.lane, at_ns, flow::Kind::kEnd, Join::kSpawned, coroutine->number, function);
+  if (is_spawned)
+    writer_.join(chain.lane, at_ns, flow::Kind::kEnd, Join::kSpawned, coroutine->number, function);
   go_on(*coroutine, at_ns, function);
   return coroutine;
 }

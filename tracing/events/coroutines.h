@@ -10,6 +10,8 @@
 /// its place, without a return to the event loop. Whoever suspends may have something begun first: what an event loop calls
 /// then, in the place of the coroutine, it calls for that one (asio runs the initiation of an operation so). A coroutine that
 /// such a function spawns is a chain of its own, in the flow of the one that suspended.
+///
+/// A coroutine that had begun before it was recorded is no part of what happened to continue it: it has a flow of its own.
 #pragma once
 
 #include <memory>
@@ -49,6 +51,7 @@ class Coroutines {
     /// The coroutine that has suspended, and for which the thread does what is done here; null: there is none.
     Shared spawner = nullptr;
     int64_t spawner_left_ns = 0;
+    bool begins_nothing = false;  ///< a coroutine that is first seen here had begun before it was recorded
   };
   /// A thread continues with the coroutine whose frame lies at `frame`.
   Shared resume(uint64_t frame, flow::FunctionId function, const Place& place, int64_t at_ns);

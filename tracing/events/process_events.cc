@@ -20,8 +20,8 @@ ProcessEvents::ProcessEvents(const NamedTrace& named, DirectiveSites& sites, Eve
     const Role role = role_of(name);
     // Where a coroutine goes on is known without them.
     const bool is_directed = role == Role::kPlain;
-    functions_.push_back(
-        {role, writer_.function(name), is_directed ? sites_.of(name) : std::span<const uint32_t>()});
+    functions_.push_back({role, writer_.function(name), name == kContinues,
+                          is_directed ? sites_.of(name) : std::span<const uint32_t>()});
   }
 }
 
@@ -88,9 +88,18 @@ void ProcessEvents::enter(Thread& thread, const Step& step) {
   thread.stack.push_back({step.record.function, nullptr});
 }
 
+bool ProcessEvents::is_continuing(const Thread& thread) const {
+  for (auto frame = thread.stack.rbegin(); frame != thread.stack.rend() && !frame->coroutine; ++frame)
+    if (functions_[frame->function - 1].continues) return true;
+  return false;
+}
+
 Coroutines::Place ProcessEvents::take_place(Thread& thread) const {
   Coroutines::Place place{.lane = lane_of(thread)};
-  if (!thread.left) return place;
+  if (!thread.left) {
+    place.begins_nothing = is_continuing(thread);
+    return place;
+  }
   const size_t below = thread.left_at;
   if (below == thread.stack.size()) {
     place.outer = std::exchange(thread.left, nullptr);

@@ -22,6 +22,7 @@ class ProcessEvents {
   struct Function {
     Role role{};
     flow::FunctionId id = flow::kNone;  ///< id of a coroutine, without the name of its part
+    bool continues = false;             ///< it is kContinues
     std::span<const uint32_t> directives;
   };
   struct Frame {
@@ -43,6 +44,8 @@ class ProcessEvents {
   uint32_t lane_of(const Thread& thread) const;
   /// Where a coroutine continues now. One that continues in the place of another one takes that from the thread.
   Coroutines::Place take_place(Thread& thread) const;
+  /// Some function has a suspended coroutine continue, and none runs above it.
+  bool is_continuing(const Thread& thread) const;
   void enter(Thread& thread, const Step& step);
   void leave(Thread& thread, const Step& step);
   void resume(Thread& thread, const Step& step);

@@ -63,7 +63,8 @@ enum class End : uint32_t {
   kDetached = 1,  ///< whoever had it recorded wanted no more
   kDeadline = 2,
   kFull = 3,
-  kDetachedByOther = 4,  ///< somebody else ended it
+  kDetachedByOther =
+      4,  ///< somebody else ended it; files say kDetached, for earlier versions do not know this
   kCount
 };
 

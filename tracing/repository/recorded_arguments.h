@@ -15,6 +15,8 @@ namespace kintsugi::tracing {
 inline constexpr std::string_view kResumed = ".resume", kDestroyed = ".destroy", kCleanedUp = ".cleanup";
 /// common/rpc/frame_marks.h: the connection, the number of the frame, its bytes, the call, what it is.
 inline constexpr std::string_view kFrameSent = "rpc::frame_sent", kFrameReceived = "rpc::frame_received";
+/// It has a coroutine that was suspended continue (common/runtime/resumption.h): none begins there.
+inline constexpr std::string_view kContinues = "runtime::Resumption::Impl::resume";
 /// What an event loop is given to do, and does later: the same operation is the second argument of both.
 inline constexpr std::string_view kPosted = "boost::asio::detail::scheduler::post_immediate_completion",
                                   kPostedLater = "boost::asio::detail::scheduler::post_deferred_completion",
