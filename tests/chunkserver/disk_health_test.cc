@@ -96,7 +96,8 @@ TEST(DiskHealth, ABadBlockUnderTheHeaderOfASmallChunkCostsThatChunkAlone) {
   for (uint64_t stripe = 1; stripe <= 3; ++stripe)
     KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
   KINTSUGI_ASSERT_OK(rig.node.disk().spoil("/d0/segments/" + rig.files("/d0/segments").at(0), 0));
-  EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(3000, 1)) << "its bytes are whole, and nobody needs its header";
+  EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(3000, 1))
+      << "its bytes are whole, and nobody needs its header";
   EXPECT_FALSE(rig.get(chunk_id(1), ReadFor::kVerification));
   EXPECT_FALSE(rig.store->find(chunk_id(1)));
   for (uint64_t stripe = 2; stripe <= 3; ++stripe)
