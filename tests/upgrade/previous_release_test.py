@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""One step forward, and the way back: a cluster that the previous release wrote works with the programs of now, which write to it what the
-previous release reads, until it is finalized. What is kept of that release is made by scripts/lab/previous_fixture.py.
+"""One step forward, and the way back: a cluster in the format of the previous release works with the programs of now, which write to it
+what that release reads, until it is finalized. What is kept of that release is made by scripts/lab/previous_fixture.py; previous.json says
+which commit wrote the cluster: the release's, or an earlier one with the same format.
 
     previous_release_test.py BIN
 

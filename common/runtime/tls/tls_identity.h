@@ -26,8 +26,8 @@ struct TlsFiles {
 class TlsIdentity {
  public:
   /// kInvalidArgument, or what reading says: a file is missing, is not PEM or empty, the key is another certificate's or
-  /// may be read by others, the certificate is not one of the authority or not for clients. A certificate that is not valid now is none of
-  /// these: it may become valid, and whoever has it should be able to say so.
+  /// may be read by others, the certificate is not one of the authority, or not for clients, which every program is. A
+  /// certificate that is not valid now is none of these: it may become valid, and whoever has it should be able to say so.
   static Result<std::shared_ptr<const TlsIdentity>> load(const TlsFiles& files);
 
   ~TlsIdentity();
