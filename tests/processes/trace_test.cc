@@ -131,7 +131,7 @@ TEST_F(Tracing, IsShownToAReaderWhoLeavesBeforeItsEnd) {
 TEST_F(Tracing, SeparatesRequestsAndIsReadByOtherTools) {
   const BackgroundCommand work = load();
   ASSERT_TRUE(traced("all", "chunkserver::ChunkService::write_chunk.resume"));
-  // Every write of a chunk is a request, and none is in another one's.
+  // Every write of a chunk is a request, with what disks do for it, and none is in another one's.
   const std::string file = path("trace"), chrome = path("trace.json"), folded = path("trace.folded");
   const Outcome explained = kintsugi({"trace", "explain", file});
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
@@ -140,7 +140,7 @@ TEST_F(Tracing, SeparatesRequestsAndIsReadByOtherTools) {
   ASSERT_EQ(kintsugi({"trace", "export", file, "--format", "folded", "--out", folded}).exit_code, 0);
   const Outcome read = run_command({"/usr/bin/python3", "-c", R"(
 import collections, json, sys
-begun, last, writes = collections.defaultdict(list), {}, collections.Counter()
+begun, last, writes, disk = collections.defaultdict(list), {}, collections.Counter(), collections.Counter()
 for event in json.load(open(sys.argv[1]))["traceEvents"]:
     if event["ph"] not in "BE":
         continue
@@ -153,8 +153,12 @@ for event in json.load(open(sys.argv[1]))["traceEvents"]:
     begun[lane].append(event["name"])
     if event["name"] == "chunkserver::WriteChunkHandler::receive.destroy":
         writes[event["args"]["flow"]] += 1
+    if event["name"] == "chunkserver::DiskCalls::carry_out":
+        disk[event["args"]["flow"]] += 1
 assert not any(begun.values()), "a function does not end"
 assert writes and set(writes.values()) == {1}, writes
+without = [flow for flow in writes if not disk[flow]]
+assert len(without) <= 1, f"only of one that had begun before the recording, what its disk does may be missing: {without}"
 for line in open(sys.argv[2]):
     path, _, nanoseconds = line.rpartition(" ")
     assert path and " " not in path and int(nanoseconds) > 0, line

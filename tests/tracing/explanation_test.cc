@@ -125,6 +125,25 @@ TEST(Explanation, OfAFlowThatSentNothingItIsSaidWhatItDidInstead) {
             "Also: chunkserver: wait (80 % of the time, usually 10 %).\n");
 }
 
+TEST(Explanation, OfAFlowThatHasLessTimeThanUsualItIsSaidWhereItHasMore) {
+  CallPaths paths;
+  const auto path_of = [&](const char* function) {
+    return paths.call(paths.binary(paths.name("chunkserver")), paths.name(function), 0);
+  };
+  Explanation found;
+  found.finding = Finding::kOutlier;
+  found.profile = ProfileKind::kComposite;
+  found.ranking.scores = {{.trial = 0, .score = 1.8}};
+  // Who asked a disk, and what was asked, wait as long as each other.
+  found.differences = {{anomaly::Measure::kTime, path_of("waits for a client"), 0.02, 0.93},
+                       {anomaly::Measure::kTime, path_of("asks a disk"), 0.49, 0.03},
+                       {anomaly::Measure::kTime, path_of("reads a disk"), 0.48, 0.02}};
+  EXPECT_EQ(describe(found, paths, "flow 7"),
+            "flow 7 is unlike the others by its composite profile: its score is 1.80, the usual one 0.00.\n"
+            "Most of the difference: chunkserver: waits for a client (2 % of the time, usually 93 %).\n"
+            "Also: chunkserver: asks a disk (49 % of the time, usually 3 %).\n");
+}
+
 TEST(Explanation, AServerWithoutWorkIsNamedByWhatItDoesTooLittle) {
   const flow::Trace trace = chunkservers(3, [](uint32_t server, int64_t, Second& shares) {
                               if (server == 11) shares = {{"read", 0.001}};

@@ -156,7 +156,8 @@ std::string share_of(const Difference& difference, ProfileKind kind, const CallP
 }
 
 /// In seconds, the three largest: who waits for a coroutine of its own waits as long as that does. Of shares, the largest one and the
-/// largest of the other measure: who waits sends nothing, and that it waits says more.
+/// largest of the other measure: who waits sends nothing, and that it waits says more. If it has less time than usual somewhere,
+/// also where it has more: that is divided among those who wait for one another, and so it is smaller.
 std::vector<Difference> told(std::span<const Difference> differences, ProfileKind kind) {
   constexpr size_t kMost = 3;
   constexpr double kLeastShare = 0.1;  // of the largest one: the others are not worth a line
@@ -169,6 +170,15 @@ std::vector<Difference> told(std::span<const Difference> differences, ProfileKin
   const auto other = std::ranges::find_if(
       differences, [&](const Difference& one) { return one.measure != differences.front().measure; });
   if (other != differences.end()) found.push_back(*other);
+  const auto is_less_time = [](const Difference& one) {
+    return one.measure == anomaly::Measure::kTime && one.delta() < 0;
+  };
+  const auto less = std::ranges::find_if(found, is_less_time);
+  if (less == found.end()) return found;
+  const auto more = std::ranges::find_if(differences, [&](const Difference& one) {
+    return one.measure == anomaly::Measure::kTime && one.delta() >= kLeastShare * std::abs(less->delta());
+  });
+  if (more != differences.end()) found.push_back(*more);
   return found;
 }
 
