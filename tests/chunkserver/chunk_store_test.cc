@@ -199,19 +199,21 @@ TEST(ChunkStore, NeverServesAFlippedBitButReportsTheChunkLost) {
 }
 
 TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
-  for (size_t length : {100'000ul, 3 * kMiB}) {
+  for (size_t length : {5000ul, 100'000ul, 3 * kMiB}) {
+    const uint64_t damaged = length > kBlockBytes ? kBlockBytes + 77 : 77;
     StoreRig rig;
     rig.start();
     const ChunkId id = chunk_id(0x51);
     KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
     std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
                                      : chunk_file(rig.node.disk(), "/d0", chunk_id(0x51));
-    KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
+    KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + damaged, 3));
     auto slow_reader = rig.simulation.run(rig.store->open(Context{}, id));
     ASSERT_TRUE(slow_reader);
     KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));  // a repair proves and replaces it
     auto buffer = std::make_shared<runtime::Buffer>(rig.pool->try_acquire());
-    auto blocks = rig.simulation.run((*slow_reader)->read_blocks(Context{}, 1, 1, buffer));
+    auto blocks =
+        rig.simulation.run((*slow_reader)->read_blocks(Context{}, damaged / kBlockBytes, 1, buffer));
     ASSERT_FALSE(blocks);
     EXPECT_EQ(blocks.error().code(), Code::kCorrupt);
     slow_reader->reset();
@@ -225,7 +227,8 @@ TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
 
 TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheOldOneLies) {
   for (const bool old_disk_is_full : {false, true}) {
-    for (const size_t length : {100'000ul, 3 * kMiB}) {
+    for (const size_t length : {5000ul, 100'000ul, 3 * kMiB}) {
+      const uint64_t damaged = length > kBlockBytes ? kBlockBytes + 77 : 77;
       SCOPED_TRACE(std::to_string(length) + (old_disk_is_full ? " full" : ""));
       StoreRig rig(1, 2);
       rig.node.disk().set_capacity("/d0", 1ull << 30);
@@ -235,7 +238,7 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
       KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
       const std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
                                              : chunk_file(rig.node.disk(), "/d0", chunk_id(0x51));
-      KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
+      KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + damaged, 3));
       // Now the other disk has more room.
       rig.node.disk().set_capacity("/d1", 1ull << 30);
       rig.node.disk().set_capacity("/d0", 512 * kMiB);

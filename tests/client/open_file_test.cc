@@ -274,6 +274,30 @@ TEST(OpenFile, ReadsAroundLostServersAndFindsChunksThatMoved) {
   rig.close(handle);
 }
 
+TEST(OpenFile, WhoseEndIsReadAroundALostServerLeavesTheMemoryToOthers) {
+  constexpr uint64_t kCell = 64 * 1024, kBegin = 2 * kCell;
+  // The client has memory for 64 buffers. What is read ahead of each file is one chunk, and at times takes five to decode.
+  OpenFileRig rig(18);
+  const Bytes bytes = random_bytes(kBegin + kCell, 1);
+  std::vector<std::unique_ptr<OpenHandle>> handles;
+  for (int file = 0; file < 50; ++file) {
+    handles.push_back(rig.open(rig.cluster.meta.add_inode()));
+    ASSERT_EQ(rig.write(*handles.back(), 0, bytes), Status{});
+    ASSERT_EQ(rig.run(handles.back()->sync({})), Status{});
+  }
+  rig.cluster.kill(0);
+  rig.cluster.kill(1);
+  const TimePoint began = rig.cluster.simulation.now();
+  for (const auto& handle : handles) {
+    ASSERT_TRUE(rig.read(*handle, 0, kBegin) == part(bytes, 0, kBegin));
+    ASSERT_TRUE(rig.read(*handle, kBegin, kCell) == part(bytes, kBegin, kCell));
+  }
+  EXPECT_LT(rig.cluster.simulation.now() - began, 4s)
+      << "some waited until what was read ahead of others was dropped";
+  for (auto& handle : handles)
+    rig.close(handle);
+}
+
 TEST(OpenFile, SeesWhatOthersWroteWhenToldSo) {
   OpenFileRig rig(14);
   const uint64_t inode = rig.cluster.meta.add_inode();

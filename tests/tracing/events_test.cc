@@ -416,6 +416,40 @@ TEST(EventsOfTraces, WhatAThreadSpawnsAfterASuspendedCoroutineIsNotOfItsFlow) {
   EXPECT_THAT(reads[0], Not(Contains("sends a heartbeat")));
 }
 
+TEST(EventsOfTraces, ACoroutineThatAnotherThreadContinuedMeanwhileKeepsItsOrder) {
+  Process server(1);
+  server.named.trace.threads.resize(2);
+  server.turn([&] {
+    server.enter("serve.resume", {0x1000});
+    server.frame(kFrameReceived, 0x70, 0, 1, Method::kReadChunk, rpc::kFlagRequest);
+    server.resume("read", 0x2000);
+    server.leave("serve.resume");
+  });
+  server.enter("boost::asio::detail::scheduler::do_run_one");
+  server.enter("pump");
+  server.resume("read", 0x2000);
+  server.enter("initiate");
+  server.thread = 1;
+  server.enter("boost::asio::detail::scheduler::do_run_one");
+  server.resume("read", 0x2000, {"copies"});
+  server.thread = 0;
+  server.resume("reads the disk", 0x4000);
+  server.thread = 1;
+  server.leave("boost::asio::detail::scheduler::do_run_one");
+  server.thread = 0;
+  server.leave("initiate");
+  server.leave("pump");
+  server.leave("boost::asio::detail::scheduler::do_run_one");
+  const Separated all = separated({server.named});
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> latest;
+  for (flow::EventId id = 0; id < all.trace.size(); ++id) {
+    const flow::Event& event = all.trace.event(id);
+    int64_t& before = latest[{event.process, event.thread}];
+    EXPECT_LE(before, event.time_ns) << all.trace.name_of(event.function);
+    before = event.time_ns;
+  }
+}
+
 TEST(EventsOfTraces, ACoroutineThatContinuesAnotherOneSpawnsForItself) {
   Process server(1);
   server.turn([&] {

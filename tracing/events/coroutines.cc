@@ -23,7 +23,7 @@ void Coroutines::leave_down_to(Chain& chain, size_t depth, int64_t at_ns) {
 uint32_t Coroutines::spawning_lane(const Place& place, int64_t at_ns) {
   if (!place.spawner) return place.lane;
   // It waits from when its thread left it, and what stands in a lane stands in the order of time.
-  wait(place.spawner, place.spawner_left_ns);
+  wait(place.spawner);
   go_on(*place.spawner, at_ns);
   return place.spawner->chain->lane;
 }
@@ -59,7 +59,7 @@ Coroutines::Shared Coroutines::resume(uint64_t frame, flow::FunctionId function,
     known = begin(function, place, at_ns);
   } else {
     Chain& chain = *known->chain;
-    if (place.outer && place.outer->chain != known->chain) wait(place.outer, at_ns);
+    if (place.outer && place.outer->chain != known->chain) wait(place.outer);
     end_waiting(chain, at_ns);
     const auto found = std::ranges::find(chain.stack, known.get());
     leave_down_to(chain, static_cast<size_t>(found - chain.stack.begin()) + 1, at_ns);
@@ -69,8 +69,9 @@ Coroutines::Shared Coroutines::resume(uint64_t frame, flow::FunctionId function,
   return known;
 }
 
-void Coroutines::wait(const Shared& coroutine, int64_t since_ns) {
+void Coroutines::wait(const Shared& coroutine) {
   Chain& chain = *coroutine->chain;
+  const int64_t since_ns = coroutine->left_ns;
   // It has ended meanwhile, or something else of its chain runs.
   if (chain.stack.empty() || chain.stack.back() != coroutine.get() || coroutine->runs || chain.waits) return;
   writer_.enter(chain.lane, since_ns, waits_);

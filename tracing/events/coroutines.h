@@ -35,6 +35,7 @@ class Coroutines {
     flow::FunctionId function = flow::kNone;
     std::shared_ptr<Chain> chain;
     bool runs = false;
+    int64_t left_ns = 0;  ///< when the latest thread left it, unless it runs
   };
   /// Coroutines, the outermost first.
   struct Chain {
@@ -50,13 +51,12 @@ class Coroutines {
     Shared outer = nullptr;  ///< the coroutine that suspended just before in this place; null: there is none
     /// The coroutine that has suspended, and for which the thread does what is done here; null: there is none.
     Shared spawner = nullptr;
-    int64_t spawner_left_ns = 0;
     bool begins_nothing = false;  ///< a coroutine that is first seen here had begun before it was recorded
   };
   /// A thread continues with the coroutine whose frame lies at `frame`.
   Shared resume(uint64_t frame, flow::FunctionId function, const Place& place, int64_t at_ns);
-  /// Its thread left it, and went back to the event loop: it waits since `since_ns`.
-  void wait(const Shared& coroutine, int64_t since_ns);
+  /// Its thread left it, and went back to the event loop: it waits since then. Another thread may have continued it meanwhile.
+  void wait(const Shared& coroutine);
   /// The frame is destroyed.
   void destroy(uint64_t frame, int64_t at_ns);
   /// What follows in its lane belongs to the flow in which the coroutine began.

@@ -68,7 +68,7 @@ uint32_t ProcessEvents::lane_of(const Thread& thread) const {
 }
 
 void ProcessEvents::settle(Thread& thread) {
-  if (thread.left) coroutines_.wait(thread.left, thread.left_ns);
+  if (thread.left) coroutines_.wait(thread.left);
   thread.left = nullptr;
 }
 
@@ -106,7 +106,6 @@ Coroutines::Place ProcessEvents::take_place(Thread& thread) const {
   } else if (below == 0 || !thread.stack[below - 1].coroutine) {
     // Where a coroutine runs below it, that one has resumed it, and may call functions again since it suspended.
     place.spawner = thread.left;
-    place.spawner_left_ns = thread.left_ns;
   }
   return place;
 }
@@ -146,9 +145,9 @@ void ProcessEvents::leave(Thread& thread, const Step& step) {
 void ProcessEvents::suspend(Thread& thread, const Coroutines::Shared& coroutine, int64_t at_ns) {
   settle(thread);
   coroutine->runs = false;
+  coroutine->left_ns = at_ns;
   thread.left = coroutine;
   thread.left_at = thread.stack.size();
-  thread.left_ns = at_ns;
   writer_.leave(lane_of(thread), at_ns, elsewhere_);
   for (auto frame = thread.stack.rbegin(); frame != thread.stack.rend(); ++frame)
     if (frame->coroutine) return coroutines_.go_on(*frame->coroutine, at_ns);

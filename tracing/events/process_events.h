@@ -36,7 +36,6 @@ class ProcessEvents {
     /// A coroutine that suspended when so many frames were open, and nothing has shown yet what comes in its place.
     Coroutines::Shared left;
     size_t left_at = 0;
-    int64_t left_ns = 0;
   };
 
   static Role role_of(std::string& name);

@@ -153,11 +153,14 @@ asio::awaitable<void> RangeRead::read_part(Part* part, Lease lease) {
     lease_.add(std::move(lease));
     co_return;
   }
+  const size_t given = lease.count();
   part->reader = std::make_unique<WindowReader>(resources_, context_, part->window);
   part->status = co_await part->reader->run(std::move(lease));
   if (part->status.ok()) part->bytes = part->reader->bytes();
-  // Who reads small parts takes the buffers for the next one; a part that is alone keeps them.
-  const bool keeps = part->status.ok() && (!part->small || windows_.size() == 1);
+  // Who reads small parts takes the buffers for the next one. A part that is alone keeps them, unless it took those of other
+  // chunks besides: its bytes may be kept for long.
+  const bool is_light = windows_.size() == 1 && part->reader->buffers_held() <= given;
+  const bool keeps = part->status.ok() && (!part->small || is_light);
   if (!keeps) detach(*part);
 }
 

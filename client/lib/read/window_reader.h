@@ -30,6 +30,8 @@ class WindowReader {
   /// Buffers for the wanted chunks, if it may begin with those.
   static size_t least_buffers(const StripeWindow& window);
   size_t buffers_needed() const { return buffers_needed_; }
+  /// Buffers of its lease, with those that it took for other chunks.
+  size_t buffers_held() const { return lease_.count(); }
 
   /// `lease` has least_buffers(). kUnavailable when the chunks that can be read do not suffice, naming the others;
   /// kLimitExceeded when the lease does not, and no more is free. No byte that failed its checksum is ever used.
