@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +36,9 @@ class MaintenanceCommands : public ProcessCluster {
 
 TEST_F(MaintenanceCommands, AServerThatIsAwayIsNotRepairedUntilItsMaintenanceEnds) {
   start({"--chunkservers", "7", "--policy", "rs-4-2-64k", "--repair-delay", "0"});
-  ASSERT_EQ(kintsugi({"put", make_file("f", 3 << 20, 1), "/f"}).exit_code, 0);
+  // Each file is on six of seven servers: with some of them the second one has chunks.
+  for (unsigned i = 0; i < 12; ++i)
+    ASSERT_EQ(kintsugi({"put", make_file("f", 1 << 20, i), fmt::format("/f{}", i)}).exit_code, 0);
 
   expect_usage_error({"server", "maintain", "chunkserver-2"}, "say for how long with --for");
   expect_usage_error({"server", "maintain", "chunkserver-2", "--for", "25h"}, "--for is 1s to 24h");
