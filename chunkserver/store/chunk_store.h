@@ -123,7 +123,8 @@ class ChunkStore {
  private:
   /// Whether a chunk may be written now. Errors are those of create().
   Status begin_write(ChunkId id, size_t policy_bytes, uint64_t max_bytes);
-  /// As SegmentLog::open_one_block().
+  /// Opens a chunk of at most one block that is in a segment, without the disk (SegmentLog::open_one_block). Null: it is
+  /// longer, or has a file of its own.
   static std::shared_ptr<OpenChunk> open_one_block(const ChunkIndex::Entry& entry);
 
   const runtime::Runtime runtime_;

@@ -29,7 +29,7 @@ bool take_field(std::string_view line, std::string_view name, std::string_view& 
   return true;
 }
 
-/// Whether it is the head of an answer 200.
+/// Ok when this is the head of an answer 200; kCorrupt when it is no HTTP; kNotFound says which other answer it is.
 Status check_answer(std::string_view head) {
   if (!head.starts_with("HTTP/1.")) return {Code::kCorrupt, "this is no HTTP server"};
   const std::string_view status = head.substr(0, head.find("\r\n"));

@@ -1,4 +1,4 @@
-/// What a server does for one connection, from the handshake to its end.
+/// Serves one connection of a server, from the handshake to its end.
 #pragma once
 
 #include <memory>

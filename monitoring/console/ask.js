@@ -15,7 +15,7 @@ export async function askMonitor(what, limit) {
   return answer;
 }
 
-// What is said in place of an answer to one question.
+// The page shows this in place of an answer to one question.
 export function whyNot(error) {
   return error instanceof Refusal ? `The monitor refuses the question: ${error.message}` : `The monitor did not answer the question (${error.message}).`;
 }

@@ -1,4 +1,5 @@
-// What is on disks, byte by byte: the texts are what the programs of the previous release write (scripts/previous_release).
+// Chunk files and segments have the same bytes as those that the previous release writes (scripts/previous_release): the
+// texts below are of its programs.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -188,7 +188,8 @@ TEST_F(SavedKeys, OfARangeAreAllOfThem) {
       << "an empty end is no limit";
 }
 
-// As the previous release makes them (scripts/previous_release): what it stored is found, and it finds what is stored now.
+// These are the keys that the previous release makes (scripts/previous_release): so what it stored is found, and it finds
+// what is stored now.
 TEST(Keys, AreStoredAsTheyWere) {
   constexpr InodeId kInode{0x0102030405060708};
   constexpr StripeId kStripe{0x1112131415161718};

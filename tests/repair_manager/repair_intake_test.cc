@@ -181,14 +181,20 @@ TEST(RepairIntake, AFurtherLossThatLeavesOneSpareChunkEndsTheWait) {
   EXPECT_FALSE(waits(looked_up("rs-4-2-64k", {1, 2}, {1})));
 }
 
-TEST(RepairIntake, AChunkThatAServerInMaintenanceLostWhileItRunsIsAFurtherLoss) {
-  Stripes view;
+/// Adds a stripe of rs-4-2 whose first chunk is lost.
+StripeView& add_damaged_stripe(Stripes& view) {
   StripeView& stripe = view.add(1);
   stripe.policy = "rs-4-2-64k";
   for (uint32_t index = 3; index < 6; ++index)
     stripe.chunks.push_back(
         {.index = index, .server = ServerId{index + 1}, .length = 64 << 10, .available = true});
   stripe.chunks[0].available = false;
+  return stripe;
+}
+
+TEST(RepairIntake, AChunkThatAServerInMaintenanceLostWhileItRunsIsAFurtherLoss) {
+  Stripes view;
+  add_damaged_stripe(view);
   QueueEntry entry{.chunk = chunk(1), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
   ASSERT_TRUE(RepairIntake(view).look_up(entry, servers_with({}, {1})));
   EXPECT_FALSE(waits(entry));
@@ -196,12 +202,7 @@ TEST(RepairIntake, AChunkThatAServerInMaintenanceLostWhileItRunsIsAFurtherLoss) 
 
 TEST(RepairIntake, AChunkThatWasLostBeforeItsServerWentAwayIsAFurtherLoss) {
   Stripes view;
-  StripeView& stripe = view.add(1);
-  stripe.policy = "rs-4-2-64k";
-  for (uint32_t index = 3; index < 6; ++index)
-    stripe.chunks.push_back(
-        {.index = index, .server = ServerId{index + 1}, .length = 64 << 10, .available = true});
-  stripe.chunks[0].available = false;
+  StripeView& stripe = add_damaged_stripe(view);
   QueueEntry entry{.chunk = chunk(1), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
   ASSERT_TRUE(RepairIntake(view).look_up(entry, servers_with({1}, {1})));
   EXPECT_TRUE(waits(entry));

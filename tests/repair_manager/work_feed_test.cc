@@ -1,4 +1,4 @@
-// What a repair manager makes of what the metaserver tells it, and of what it was not told.
+// A repair manager acts on what the metaserver tells it, and begins anew when it was not told something.
 #include <gtest/gtest.h>
 
 #include "common/rpc/server.h"

@@ -1,4 +1,4 @@
-/// What systemd is told of a service of Type=notify.
+/// A service of Type=notify tells systemd by this what state it is in.
 #pragma once
 
 namespace kintsugi::mount {
