@@ -30,6 +30,8 @@ constexpr int kExitUsage = 2;
 constexpr uint32_t kKernelReadAhead = 4 << 20;
 /// Whoever makes the mount for this process is started as soon as it waits.
 constexpr std::chrono::seconds kMakerLimit{60};
+/// --mount-for waits so long until the process that it has mounted for answers.
+constexpr std::chrono::seconds kServerLimit{30};
 
 int fail(const Status& status, int exit_status = 1) {
   std::fprintf(stderr, "kintsugi-mount: %s\n", status.message().c_str());
@@ -166,8 +168,8 @@ int run(int argc, char** argv) {
   if (*seat) return run_child(**seat, *arguments, *secret);
   arguments->options.read_ahead_bytes = kKernelReadAhead;
   if (arguments->mount_for != 0) {
-    const Status handed =
-        hand_mount(static_cast<pid_t>(arguments->mount_for), arguments->directory, arguments->options);
+    const Status handed = hand_mount(static_cast<pid_t>(arguments->mount_for), arguments->directory,
+                                     arguments->options, kServerLimit);
     return handed.ok() ? 0 : fail(handed);
   }
   if (const Status asked = check_metaserver(*arguments, *secret); !asked.ok()) return fail(asked);

@@ -79,8 +79,14 @@ asio::awaitable<void> WhatIfApi::fetch(runtime::Endpoint from, std::string path,
   http::KeptConnection connection(runtime_, std::move(from));
   const auto body = co_await connection.get(std::move(path), runtime_.clock.now() + kLimit);
   asks_ = false;
-  answer->body.set_value(body ? *body
-                              : problem("the repair manager does not answer: " + body.error().message()));
+  if (body) {
+    answer->body.set_value(*body);
+    co_return;
+  }
+  const bool answered = body.error().code() == Code::kNotFound;
+  answer->body.set_value(
+      problem(fmt::format("the repair manager {}: {}", answered ? "answers with an error" : "does not answer",
+                          body.error().message())));
 }
 
 void WhatIfApi::add_page(http::HttpServer& http) {

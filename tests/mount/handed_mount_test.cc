@@ -19,11 +19,12 @@ using namespace std::chrono_literals;
 /// A process that awaits a mount. It ends with 0 when it got the device of one, and with 1 when nobody came.
 class Server {
  public:
-  explicit Server(std::chrono::milliseconds limit, uid_t user = 0) : pid_(::fork()) {
+  explicit Server(std::chrono::milliseconds limit, uid_t user = 0, bool serves = true) : pid_(::fork()) {
     if (pid_ != 0) return;
     if (user != 0 && ::setuid(user) != 0) ::_exit(2);
     const auto device = await_mount(limit);
     if (!device) ::_exit(device.error().code() == Code::kDeadlineExceeded ? 1 : 3);
+    if (!serves) ::pause();
     // The kernel asks whoever serves it to begin.
     pollfd asked{*device, POLLIN, 0};
     ::_exit(::poll(&asked, 1, 10'000) == 1 && (asked.revents & POLLIN) != 0 ? 0 : 4);
@@ -46,10 +47,10 @@ class Server {
 };
 
 /// Tries until the server waits.
-Status hand(const Server& server, const std::string& directory) {
+Status hand(const Server& server, const std::string& directory, std::chrono::milliseconds limit = 10s) {
   Status handed;
   for (int attempt = 0; attempt < 500; ++attempt) {
-    handed = hand_mount(server.pid(), directory, {});
+    handed = hand_mount(server.pid(), directory, {}, limit);
     if (handed.code() != Code::kNotFound) break;
     ::usleep(10'000);
   }
@@ -67,9 +68,18 @@ TEST(HandedMount, IsServedByAProcessWithoutRightsAndIsDetachedWhenThatEndsAtOnce
   EXPECT_FALSE(mounted_device(scratch.path())) << "nobody serves it";
 }
 
+TEST(HandedMount, IsDetachedWhenItsServerDoesNotAnswer) {
+  KINTSUGI_NEEDS_FUSE();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount for others";
+  const ScratchDirectory scratch;
+  const Server server(10s, 65534, /*serves=*/false);
+  EXPECT_EQ(hand(server, scratch.path(), 200ms).code(), Code::kUnavailable);
+  EXPECT_FALSE(mounted_device(scratch.path())) << "whoever looks at it would wait for ever";
+}
+
 TEST(HandedMount, IsMadeForNobodyWhoDoesNotWait) {
   const ScratchDirectory scratch;
-  const Status refused = hand_mount(::getpid(), scratch.path(), {});
+  const Status refused = hand_mount(::getpid(), scratch.path(), {}, 1s);
   EXPECT_EQ(refused.code(), Code::kNotFound);
   EXPECT_NE(refused.message().find("does not wait for a mount"), std::string::npos) << refused;
   EXPECT_FALSE(mounted_device(scratch.path()));
@@ -90,7 +100,7 @@ TEST(HandedMount, IsTakenFromNoOtherUser) {
     const ScratchDirectory scratch;
     // It connects, and cannot mount.
     for (int attempt = 0; attempt < 100; ++attempt)
-      if (const Status handed = hand_mount(server.pid(), scratch.path(), {});
+      if (const Status handed = hand_mount(server.pid(), scratch.path(), {}, 1s);
           handed.code() != Code::kNotFound)
         ::_exit(handed.ok() ? 1 : 0);
     ::_exit(0);

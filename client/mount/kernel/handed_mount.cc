@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +61,18 @@ ucred peer_of(int socket) {
   return peer;
 }
 
+/// Whether the directory answers within `limit`. Who asks a process that is stopped waits until that ends, so a thread
+/// does, which ends with this process.
+bool answers(const std::string& directory, std::chrono::milliseconds limit) {
+  std::promise<bool> promise;
+  std::future<bool> answer = promise.get_future();
+  std::thread([directory, promise = std::move(promise)]() mutable {
+    struct statvfs space{};
+    promise.set_value(::statvfs(directory.c_str(), &space) == 0);
+  }).detach();
+  return answer.wait_for(limit) == std::future_status::ready && answer.get();
+}
+
 std::chrono::milliseconds now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -86,7 +100,8 @@ Result<int> await_mount(std::chrono::milliseconds limit) {
   return Status{Code::kDeadlineExceeded, "nobody made the mount that this process is to serve (--mount-for)"};
 }
 
-Status hand_mount(pid_t server, const std::string& directory, const MountOptions& options) {
+Status hand_mount(pid_t server, const std::string& directory, const MountOptions& options,
+                  std::chrono::milliseconds limit) {
   const Socket to(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const Address address(server);
   if (!to.open()) return status_from_errno(errno, "socket");
@@ -96,8 +111,7 @@ Status hand_mount(pid_t server, const std::string& directory, const MountOptions
   const Status sent = send_descriptor(to.get(), device);
   // From now on the mount ends with the process that serves it.
   ::close(device);
-  struct statvfs space{};
-  if (sent.ok() && ::statvfs(directory.c_str(), &space) == 0) return {};
+  if (sent.ok() && answers(directory, limit)) return {};
   const Status failed =
       sent.ok() ? Status{Code::kUnavailable, fmt::format("process {} does not serve the mount", server)}
                 : sent;
