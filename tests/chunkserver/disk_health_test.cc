@@ -1,5 +1,5 @@
-// One disk of several that is slow, hung, read-only or has bad sectors: only what lies on it suffers, and nothing is lost
-// that comes back.
+// One disk of several is slow, hung, read-only or has bad sectors: only what lies on it suffers, and nothing is lost that comes
+// back.
 #include "chunkserver/store/disk/disk_health.h"
 
 #include "tests/chunkserver/cluster_rig.h"
@@ -14,7 +14,7 @@ DiskCondition condition(const StoreRig& rig, size_t disk) {
   return rig.store->disk_reports().at(disk).condition;
 }
 
-/// Large and small chunks on both of two disks of equal size.
+/// Puts large and small chunks on both of two disks of equal size.
 void fill_two_disks(StoreRig& rig) {
   for (const char* disk : {"/d0", "/d1"})
     rig.node.disk().set_capacity(disk, uint64_t{1} << 30);
@@ -25,6 +25,22 @@ void fill_two_disks(StoreRig& rig) {
   }
   for (const DiskReport& disk : rig.store->disk_reports())
     ASSERT_GT(disk.chunks, 4u) << disk.path;
+}
+
+/// Puts small chunks of the stripes 1 to 3 into one segment and returns its file. Each is a record of two blocks there: its
+/// header and its bytes.
+std::string make_segment_of_three(StoreRig& rig) {
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
+    KINTSUGI_EXPECT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
+  return "/d0/segments/" + rig.files("/d0/segments").at(0);
+}
+
+/// Starts the only server of a cluster again, with a second disk.
+void add_second_disk(ClusterRig& rig) {
+  rig.stop_server(0);
+  rig.disks = {"/disk", "/second"};
+  rig.start_server(0);
 }
 
 std::set<ChunkId> chunks_of(const StoreRig& rig, uint32_t disk) {
@@ -92,10 +108,7 @@ TEST(DiskHealth, ABadSectorCostsTheChunkThatLiesOnItAndNotTheDisk) {
 
 TEST(DiskHealth, ABadBlockUnderTheHeaderOfASmallChunkCostsThatChunkAlone) {
   StoreRig rig;
-  rig.start();
-  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
-    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
-  KINTSUGI_ASSERT_OK(rig.node.disk().spoil("/d0/segments/" + rig.files("/d0/segments").at(0), 0));
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(make_segment_of_three(rig), 0));
   EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(3000, 1))
       << "its bytes are whole, and nobody needs its header";
   EXPECT_FALSE(rig.get(chunk_id(1), ReadFor::kVerification));
@@ -107,10 +120,7 @@ TEST(DiskHealth, ABadBlockUnderTheHeaderOfASmallChunkCostsThatChunkAlone) {
 
 TEST(DiskHealth, ABadBlockUnderTheBytesOfASmallChunkCostsThatChunkAlone) {
   StoreRig rig;
-  rig.start();
-  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
-    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
-  KINTSUGI_ASSERT_OK(rig.node.disk().spoil("/d0/segments/" + rig.files("/d0/segments").at(0), 4096));
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(make_segment_of_three(rig), 4096));
   EXPECT_FALSE(rig.get(chunk_id(1)));
   EXPECT_FALSE(rig.store->find(chunk_id(1)));
   EXPECT_EQ(rig.store->take_lost().size(), 1u);
@@ -121,11 +131,7 @@ TEST(DiskHealth, ABadBlockUnderTheBytesOfASmallChunkCostsThatChunkAlone) {
 
 TEST(DiskHealth, ABadBlockInASegmentCostsNoDiskAtTheNextStart) {
   StoreRig rig;
-  rig.start();
-  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
-    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
-  const std::string segment = "/d0/segments/" + rig.files("/d0/segments").at(0);
-  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(segment, 8192));  // the second record
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(make_segment_of_three(rig), 8192));  // the second record
   for (int restarts = 0; restarts < 2; ++restarts) {
     rig.restart();
     EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
@@ -350,10 +356,8 @@ TEST(DiskHealth, ADiskThatIsMissingAtTheStartHasFailedAloneAndItsDirectoryIsNotM
 
 TEST(DiskHealth, AHungDiskStopsNoHeartbeatAndIsToldInEachOfThem) {
   ClusterRig rig(1);
-  rig.stop_server(0);
-  rig.disks = {"/disk", "/second"};
   rig.servers[0].node->disk().set_capacity("/second", uint64_t{1} << 41);
-  rig.start_server(0);
+  add_second_disk(rig);
   rig.simulation.run_for(3s);
   rig.meta.heartbeats.clear();
   rig.servers[0].node->disk().set_hung(true, "/second");
@@ -412,9 +416,7 @@ std::set<ChunkId> told_lost(const ClusterRig& rig) {
 
 TEST(DiskHealth, ALostDiskIsToldWithoutAPause) {
   ClusterRig rig(1);
-  rig.stop_server(0);
-  rig.disks = {"/disk", "/second"};
-  rig.start_server(0);
+  add_second_disk(rig);
   put_all(rig, chunk_ids(41'000));
   const auto disks = rig.store(0).disk_reports();
   const size_t fuller = disks.at(0).chunks > disks.at(1).chunks ? 0 : 1;
@@ -432,9 +434,7 @@ TEST(DiskHealth, ALostDiskIsToldWithoutAPause) {
 
 TEST(DiskHealth, ChunksThatAreBackAreNotToldLostAndHoldUpNoOtherOnes) {
   ClusterRig rig(1);
-  rig.stop_server(0);
-  rig.disks = {"/disk", "/second"};
-  rig.start_server(0);
+  add_second_disk(rig);
   put_all(rig, chunk_ids(6000));
   std::vector<ChunkId> on_first;
   for (const ListedChunk& chunk : rig.store(0).list_with_disks({}, 6000))

@@ -24,6 +24,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration kDay = 24h;
 
+inline constexpr const char* kServer = "10.0.0.1";
+inline constexpr const char* kClient = "10.0.0.2";
+
 /// A directory with the files of one authority and of those whom it signed. The files go with it.
 class CertificateFolder {
  public:

@@ -1,4 +1,4 @@
-// From a trace to what was odd and why.
+// A trace is explained: which process or flow of it was unlike the others, and why.
 #include "tracing/cause/explanation.h"
 
 #include <cstdio>
@@ -18,11 +18,11 @@ using anomaly::ProfileKind;
 using flow::At;
 using flow::Rig;
 
-/// What one server does in each of a hundred seconds: shares of "main -> serve -> ...".
+/// In one second a server spends these shares of it in functions that "main -> serve" calls.
 using Second = std::map<std::string, double>;
-constexpr int64_t kSeconds = 100;
+constexpr int64_t kSeconds = 100;  ///< the length of a server's trace
 
-/// Twelve chunkservers that do alike: each is up to 10 % off in each function, and each second up to 20 % off that. `change`
+/// Twelve chunkservers do alike: each is up to 10 % off in each function, and each second up to 20 % off that. `change`
 /// says what else one of them does in a second; an empty second ends the server.
 Rig chunkservers(uint64_t seed, const std::function<void(uint32_t, int64_t, Second&)>& change) {
   Draws draws(seed);
@@ -107,38 +107,42 @@ TEST(Explanation, AServerThatBlocksInAWriteIsNamedWithThePath) {
       " 1. chunkserver: main -> serve alone calls write_log.\n");
 }
 
-TEST(Explanation, OfAFlowThatSentNothingItIsSaidWhatItDidInstead) {
+/// In this function a flow has another share of a measure than the others have.
+struct Oddity {
+  anomaly::Measure measure;
+  const char* function;
+  double anomalous = 0, normal = 0;
+};
+
+/// Returns what is said of flow 7 when its composite profile has this score and these differences, the largest first.
+std::string said_of_flow(double score, const std::vector<Oddity>& oddities) {
   CallPaths paths;
-  const auto path_of = [&](const char* function) {
-    return paths.call(paths.binary(paths.name("chunkserver")), paths.name(function), 0);
-  };
   Explanation found;
   found.finding = Finding::kOutlier;
   found.profile = ProfileKind::kComposite;
-  found.ranking.scores = {{.trial = 0, .score = 2.8}};
-  found.differences = {{anomaly::Measure::kCommunication, path_of("send"), 0, 1},
-                       {anomaly::Measure::kCommunication, path_of("receive"), 0.9, 0},
-                       {anomaly::Measure::kTime, path_of("wait"), 0.8, 0.1}};
-  EXPECT_EQ(describe(found, paths, "flow 7"),
+  found.ranking.scores = {{.trial = 0, .score = score}};
+  for (const Oddity& one : oddities) {
+    const anomaly::PathId path =
+        paths.call(paths.binary(paths.name("chunkserver")), paths.name(one.function), 0);
+    found.differences.push_back({one.measure, path, one.anomalous, one.normal});
+  }
+  return describe(found, paths, "flow 7");
+}
+
+TEST(Explanation, OfAFlowThatSentNothingItIsSaidWhatItDidInstead) {
+  EXPECT_EQ(said_of_flow(2.8, {{anomaly::Measure::kCommunication, "send", 0, 1},
+                               {anomaly::Measure::kCommunication, "receive", 0.9, 0},
+                               {anomaly::Measure::kTime, "wait", 0.8, 0.1}}),
             "flow 7 is unlike the others by its composite profile: its score is 2.80, the usual one 0.00.\n"
             "Most of the difference: chunkserver: send (0 % of the bytes sent, usually 100 %).\n"
             "Also: chunkserver: wait (80 % of the time, usually 10 %).\n");
 }
 
 TEST(Explanation, OfAFlowThatHasLessTimeThanUsualItIsSaidWhereItHasMore) {
-  CallPaths paths;
-  const auto path_of = [&](const char* function) {
-    return paths.call(paths.binary(paths.name("chunkserver")), paths.name(function), 0);
-  };
-  Explanation found;
-  found.finding = Finding::kOutlier;
-  found.profile = ProfileKind::kComposite;
-  found.ranking.scores = {{.trial = 0, .score = 1.8}};
   // Who asked a disk, and what was asked, wait as long as each other.
-  found.differences = {{anomaly::Measure::kTime, path_of("waits for a client"), 0.02, 0.93},
-                       {anomaly::Measure::kTime, path_of("asks a disk"), 0.49, 0.03},
-                       {anomaly::Measure::kTime, path_of("reads a disk"), 0.48, 0.02}};
-  EXPECT_EQ(describe(found, paths, "flow 7"),
+  EXPECT_EQ(said_of_flow(1.8, {{anomaly::Measure::kTime, "waits for a client", 0.02, 0.93},
+                               {anomaly::Measure::kTime, "asks a disk", 0.49, 0.03},
+                               {anomaly::Measure::kTime, "reads a disk", 0.48, 0.02}}),
             "flow 7 is unlike the others by its composite profile: its score is 1.80, the usual one 0.00.\n"
             "Most of the difference: chunkserver: waits for a client (2 % of the time, usually 93 %).\n"
             "Also: chunkserver: asks a disk (49 % of the time, usually 3 %).\n");
@@ -220,25 +224,34 @@ TEST(Explanation, ADeadlockThatLooksIdleIsSeenInWhatIsSent) {
   EXPECT_EQ(found->differences[0].measure, anomaly::Measure::kCommunication);
 }
 
-/// A workload, its flows, and what is said of each kind of operation, or of one of them.
-struct ExplainedRun {
-  ExplainedRun(const flow::WorkloadSettings& settings, CallPaths& paths, const std::string& only = "")
+/// A workload is traced and separated into flows.
+struct SeparatedRun {
+  explicit SeparatedRun(const flow::WorkloadSettings& settings)
       : workload(workload_of(settings)), trace(*flow::Trace::from(std::move(workload.recorded))) {
     const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
     const std::vector<flow::FunctionId> idle = flow::idle_functions(trace.functions(), directives->idle);
     flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
-    for (const FlowsOfOneKind& kind : kinds_of_flows(trace, flows))
-      if (only.empty() || only == kind.start)
-        explanations[kind.start] = *explain_flows(trace, flows, paths, {.compared = kind.flows});
   }
   flow::FlowId faulty() const { return flows.of[workload.start[workload.faulty]]; }
 
   flow::Workload workload;
   flow::Trace trace;
   flow::Flows flows;
+};
+
+/// The flows of each kind of operation, or of one of them, are explained.
+struct ExplainedRun : SeparatedRun {
+  ExplainedRun(const flow::WorkloadSettings& settings, CallPaths& paths, const std::string& only = "")
+      : SeparatedRun(settings) {
+    for (const FlowsOfOneKind& kind : kinds_of_flows(trace, flows))
+      if (only.empty() || only == kind.start)
+        explanations[kind.start] = *explain_flows(trace, flows, paths, {.compared = kind.flows});
+  }
+
   std::map<std::string, Explanation> explanations;  ///< by the function that the operation starts in
 };
 
+/// One write of a workload has this fault, and this function should explain it.
 struct Planted {
   flow::Fault fault;
   const char* name;
@@ -249,7 +262,7 @@ constexpr Planted kPlanted[] = {{flow::Fault::kSlowDisk, "slow disk", "pwrite"},
                                 {flow::Fault::kFreesTwice, "frees twice", "Buffer::free"},
                                 {flow::Fault::kSendsAgain, "sends again", "Connection::send_frame"}};
 
-/// The place of the function among the differences of its profile, or among those of its coverage; 0: not among them.
+/// Returns the place of the function among the differences of the profile, or else of the coverage; 0: it is not among them.
 size_t place_of(const Explanation& found, const CallPaths& paths, const std::string& function) {
   for (size_t i = 0; i < found.differences.size() && found.profile != ProfileKind::kCoverage; ++i)
     if (paths.last_name(found.differences[i].path) == function) return i + 1;
@@ -259,8 +272,8 @@ size_t place_of(const Explanation& found, const CallPaths& paths, const std::str
   return 0;
 }
 
-/// The writes of a run by the comparators of section 2.4: which is the farthest from others by Magpie's edit distance, and
-/// which are in small clusters by Dickinson's.
+/// The comparators of section 2.4 judge the writes of a run: `magpie` is the farthest from the others by Magpie's edit
+/// distance, and `dickinson` are those in small clusters by Dickinson's.
 struct Compared {
   Compared(const ExplainedRun& run, CallPaths& paths) {
     std::vector<flow::FlowId> writes;
@@ -292,25 +305,21 @@ struct Compared {
 };
 
 TEST(Explanation, AnswersTheQuestionsAboutALargeTraceFromOneWalkOverIt) {
-  flow::Workload workload = flow::workload_of(
+  const SeparatedRun run(
       {.seed = 7, .concurrent = 16, .operations = 3'000, .fault = flow::Fault::kSlowDisk, .faulty = 200});
-  const flow::Trace trace = *flow::Trace::from(std::move(workload.recorded));
-  ASSERT_GT(trace.size(), 600'000);
-  const auto directives = flow::parse_directives(flow::kWorkloadDirectives);
-  const std::vector<flow::FunctionId> idle = flow::idle_functions(trace.functions(), directives->idle);
-  const flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {.idle = idle});
+  ASSERT_GT(run.trace.size(), 600'000);
   CallPaths paths;
-  const auto totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths);
+  const auto totals = anomaly::totals_of(run.trace, anomaly::groups_by_flow(run.flows), paths);
   const size_t one_walk = paths.looked_up();
-  const std::vector<FlowsOfOneKind> kinds = kinds_of_flows(trace, flows);
+  const std::vector<FlowsOfOneKind> kinds = kinds_of_flows(run.trace, run.flows);
   ASSERT_GT(kinds.size(), 4);
   bool is_found = false;
   size_t largest = 0;
   for (const FlowsOfOneKind& kind : kinds) {
-    const auto found = explain_flows(trace, flows, paths, {.compared = kind.flows, .totals = totals});
+    const auto found = explain_flows(run.trace, run.flows, paths, {.compared = kind.flows, .totals = totals});
     ASSERT_TRUE(found) << found.error();
     largest = std::max(largest, kind.flows.size());
-    is_found |= found->culprit != flow::kNone && found->culprit == flows.of[workload.start[workload.faulty]];
+    is_found |= found->culprit != flow::kNone && found->culprit == run.faulty();
   }
   EXPECT_TRUE(is_found);
   EXPECT_GT(largest, 300);
