@@ -9,16 +9,16 @@
 has had all chunkservers record all functions, and once more while they go on. Printed are the medians of the runs' ratios, with the interval in which the
 median lies with 95 %: of wall time, and of the processor time of the client and all daemons.
 
-`pauses`: a client reads 4 KiB from one chunkserver, again and again, and another one gets a large file, again and again. In turns, for half a second,
+`pauses`: a client reads 4 KiB of files of one chunkserver, again and again, and another one gets a large file, again and again. In turns, for half a second,
 somebody attaches to that server, or nobody does. Printed is how long the longest read took, of both kinds of half seconds; the first attach, for which
 the server looks through its binary, stands alone.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
@@ -33,6 +33,7 @@ from paired import interval_of_median  # noqa: E402
 LONGEST = "600s"
 WINDOW = 0.5  # seconds
 SMALL = 4096
+FILES = 200
 
 
 class Recorders:
@@ -95,29 +96,35 @@ def recording(arguments, root):
 
 
 class Probe(threading.Thread):
-    """Reads from the first chunk of a file's first stripe, which one chunkserver has."""
+    """Opens files whose bytes one chunkserver has, and reads their beginnings, in turn."""
 
-    def __init__(self, path):
+    def __init__(self, paths):
         super().__init__(daemon=True)
         import kintsugi
-        self.file = kintsugi.connect().open_raw(path)
+        self.cluster, self.paths = kintsugi.connect(), paths
         self.reads, self.stopping = [], threading.Event()  # (seconds at which each began, seconds that it took)
 
     def run(self):
-        draw = random.Random(1)
-        while not self.stopping.is_set():
-            began = time.monotonic()
-            if len(self.file.pread(SMALL, SMALL * draw.randrange(200))) != SMALL:
-                raise RuntimeError("a read was short")
-            self.reads.append((began, time.monotonic() - began))
+        for path in itertools.cycle(self.paths):
+            if self.stopping.is_set():
+                return
+            with self.cluster.open_raw(path) as file:
+                began = time.monotonic()
+                if len(file.pread(SMALL, 0)) != SMALL:
+                    raise RuntimeError("a read was short")
+                self.reads.append((began, time.monotonic() - began))
 
     def longest(self, begin, end):
         return max(took for began, took in self.reads if began + took > begin and began < end)
 
 
-def server_of(cluster, path):
-    chunk = json.loads(cluster.output("stat", path, "--json"))["stripes"][0]["chunks"][0]
-    return chunk["server_name"]
+def files_of_one_server(cluster, names):
+    """(name of the chunkserver that has most of the files, these files): a file that is smaller than a cell lies in one chunk."""
+    by_server = {}
+    for name in names:
+        chunk = json.loads(cluster.output("stat", name, "--json"))["stripes"][0]["chunks"][0]
+        by_server.setdefault(chunk["server_name"], []).append(name)
+    return max(by_server.items(), key=lambda item: len(item[1]))
 
 
 def milliseconds(values):
@@ -129,12 +136,17 @@ def pauses(arguments, root):
     source = root / "source"
     source.mkdir()
     write_sources(source, 128, 0)
+    (source / "files").mkdir()
+    for number in range(FILES):
+        (source / "files" / str(number)).write_bytes(os.urandom(16 * SMALL))
     cluster = Cluster(arguments.bin, root / "cluster")
     try:
         cluster.output("put", source / "large", "/large")
+        cluster.output("put", source / "files", "/files")
         os.environ.update(cluster.environment, KINTSUGI_LIBRARY=str(arguments.library.resolve()))
         sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "client/python"))
-        probe, server = Probe("/large"), server_of(cluster, "/large")
+        server, paths = files_of_one_server(cluster, [f"/files/{number}" for number in range(FILES)])
+        probe = Probe(paths)
         load = subprocess.Popen(["sh", "-c", f"while {cluster.kintsugi} get --replace /large {root}/back > {root}/log 2>&1; do :; done"],
                                 env=cluster.environment, start_new_session=True)
         try:
