@@ -168,13 +168,18 @@ uint32_t take_block(Recording& recording, ThreadState& me) {
   return true;
 }
 
+/// There is room for the record.
+inline void append(ThreadState& me, const Record& record) {
+  *me.next++ = record;
+  // A killed process leaves only whole records behind.
+  publish(me.block->header.count, me.block->header.count + 1);
+}
+
 inline void write(Recording& recording, ThreadState& me, const Record& record) {
   if (me.next == me.end) [[unlikely]] {
     if (!make_room(recording, me)) return;
   }
-  *me.next++ = record;
-  // A killed process leaves only whole records behind.
-  publish(me.block->header.count, me.block->header.count + 1);
+  append(me, record);
 }
 
 inline void write_record(Recording& recording, ThreadState& me, Kind kind, uint32_t function, uint8_t flags) {
@@ -257,14 +262,20 @@ inline void unwind(Recording& recording, ThreadState& me, uint64_t below) {
   }
 }
 
-}  // namespace
+inline uint64_t returns_to(uint64_t stack_pointer) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the stack of the code that was entered
+  return *reinterpret_cast<const uint64_t*>(stack_pointer);
+}
 
-/// `stack_pointer`: where the return address lies. The frame that calls lies above it, so all that lies at or below it has ended.
-/// What follows are arguments of the function that was entered, which stand in their registers still.
-extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint32_t function,
-                                                                           uint64_t stack_pointer,
-                                                                           uint64_t third, uint64_t fourth,
-                                                                           uint64_t fifth, uint64_t sixth) {
+inline void push(ThreadEntry& entry, uint32_t function, uint64_t stack_pointer) {
+  entry.stack[entry.depth].stack_pointer = stack_pointer;
+  entry.stack[entry.depth].function = function;
+  ++entry.depth;
+}
+
+/// Everything that an entry may meet. All arguments are those of kintsugi_trace_entered().
+[[gnu::noinline, clang::preserve_most]] void enter(uint32_t function, uint64_t stack_pointer, uint64_t third,
+                                                   uint64_t fourth, uint64_t fifth, uint64_t sixth) {
   Inside inside;
   if (!inside.records()) return;
   Recording& recording = *inside.recording;
@@ -281,17 +292,12 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint3
   write_record(recording, me, Kind::kEntry, function, 0);
   if (recording.arguments[function - 1] != 0) [[unlikely]]
     write_arguments(recording, me, function, {stack_pointer, third, fourth, fifth, sixth});
-  ThreadEntry& entry = *me.entry;
-  if (entry.depth < kMostDepth) {
-    entry.stack[entry.depth].stack_pointer = stack_pointer;
-    entry.stack[entry.depth].function = function;
-    ++entry.depth;
-  }
+  if (me.entry->depth < kMostDepth) push(*me.entry, function, stack_pointer);
 }
 
-extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t function,
-                                                                        uint64_t stack_pointer,
-                                                                        uint32_t flags, uint64_t returned) {
+/// Everything that an exit may meet. All arguments are those of kintsugi_trace_left().
+[[gnu::noinline, clang::preserve_most]] void leave(uint32_t function, uint64_t stack_pointer, uint32_t flags,
+                                                   uint64_t returned) {
   Inside inside;
   if (!inside.records()) return;
   Recording& recording = *inside.recording;
@@ -313,10 +319,73 @@ extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t
   if ((recording.arguments[function - 1] & kReturned) != 0 && (flags & kTail) == 0) [[unlikely]]
     write(recording, me,
           {.ticks = returned, .function = function, .kind = Kind::kArgument, .extra = kReturnedPlace});
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the stack of the code that was entered
-  const uint64_t returns_to = *reinterpret_cast<const uint64_t*>(stack_pointer);
-  if (entry.depth == 0 && returns_to != me.last_return) [[unlikely]]
-    walk_out(recording, me, returns_to);
+  const uint64_t caller = returns_to(stack_pointer);
+  if (entry.depth == 0 && caller != me.last_return) [[unlikely]]
+    walk_out(recording, me, caller);
+}
+
+enum class Fast { kDone, kNotUsual };
+
+/// Calls `record(recording, me)` when what nearly every event meets is there: the thread takes part in the recording and has
+/// room for one more record, and no values of the function are recorded. Else nothing was done, and enter() or leave() does
+/// it. They need all registers, and saving these took more time than all that is done here.
+template <typename Record>
+[[gnu::always_inline]] inline Fast try_fast(uint32_t function, Record record) {
+  ThreadState* const me = mine;
+  if (me == nullptr || me->inside.load_relaxed()) [[unlikely]]
+    return Fast::kNotUsual;
+  me->inside.store(true);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);  // as in Inside
+  Recording* const recording = current_recording.load();
+  Fast outcome = Fast::kDone;
+  if (recording != nullptr && !recording->empty)
+    outcome =
+        me->recording == recording->number && me->next != me->end && recording->arguments[function - 1] == 0
+            ? record(*recording, *me)
+            : Fast::kNotUsual;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  me->inside.store(false);
+  return outcome;
+}
+
+}  // namespace
+
+/// `stack_pointer`: where the return address lies. The frame that calls lies above it, so all that lies at or below it has ended.
+/// What follows are arguments of the function that was entered, which stand in their registers still.
+extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_entered(uint32_t function,
+                                                                           uint64_t stack_pointer,
+                                                                           uint64_t third, uint64_t fourth,
+                                                                           uint64_t fifth, uint64_t sixth) {
+  const Fast outcome = try_fast(function, [=](const Recording& recording, ThreadState& me) {
+    ThreadEntry& entry = *me.entry;
+    if (recording.met[function - 1].load_relaxed() == 0 || entry.depth == kMostDepth) return Fast::kNotUsual;
+    if (entry.depth > 0 && entry.stack[entry.depth - 1].stack_pointer <= stack_pointer)
+      return Fast::kNotUsual;
+    append(me, {.ticks = ticks(), .function = function, .kind = Kind::kEntry});
+    push(entry, function, stack_pointer);
+    return Fast::kDone;
+  });
+  if (outcome == Fast::kNotUsual) [[unlikely]]
+    enter(function, stack_pointer, third, fourth, fifth, sixth);
+}
+
+extern "C" [[gnu::used, clang::preserve_most]] void kintsugi_trace_left(uint32_t function,
+                                                                        uint64_t stack_pointer,
+                                                                        uint32_t flags, uint64_t returned) {
+  const Fast outcome = try_fast(function, [=](const Recording&, ThreadState& me) {
+    ThreadEntry& entry = *me.entry;
+    if (entry.depth == 0 || entry.stack[entry.depth - 1].stack_pointer != stack_pointer)
+      return Fast::kNotUsual;
+    // Another caller of the outermost function is to be traced from now on.
+    if (entry.depth == 1 && returns_to(stack_pointer) != me.last_return) return Fast::kNotUsual;
+    --entry.depth;
+    append(
+        me,
+        {.ticks = ticks(), .function = function, .kind = Kind::kExit, .flags = static_cast<uint8_t>(flags)});
+    return Fast::kDone;
+  });
+  if (outcome == Fast::kNotUsual) [[unlikely]]
+    leave(function, stack_pointer, flags, returned);
 }
 
 uint64_t lost_by_unknown_threads() {
