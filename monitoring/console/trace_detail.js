@@ -1,7 +1,7 @@
 // What is known of one call, in a line beside the pointer and in full below the timeline.
 import { element, facts } from "./dom.js";
 import { counted } from "./format.js";
-import { kElsewhere, kGoesOn, kWaits } from "./trace_file.js";
+import { isThread, kElsewhere, kGoesOn, kWaits } from "./trace_file.js";
 import { lasted, moment } from "./trace_times.js";
 
 const kMostFrames = 8;
@@ -42,7 +42,7 @@ export function detail(recording, call, flow, { chosen, only }) {
     ["Itself", `${lasted(Math.max(0, calls.self[call]))}${children > 0 ? `, without the ${counted(children, "call")} that it made` : ""}`],
     ["Time", `${moment(calls.begin[call], 0.001)} – ${moment(calls.end[call], 0.001)}`],
     ["Process", process.file ? `${process.short}, ${process.file}` : process.short],
-    ["Lane", `${lane.outermost > 1 ? "thread" : "chain of coroutines"} ${lane.number}`],
+    ["Lane", `${isThread(lane) ? "thread" : "chain of coroutines"} ${lane.number}`],
     ["Called by", caller >= 0 ? names[calls.name[caller]] : ""],
     ["Request", element("span", "", `${flows[own].title} (flow ${flows[own].number}) `, own === flow ? null : button)],
     ["Frames", framesOf(recording, call, chosen)],

@@ -14,6 +14,9 @@ export class Unreadable extends Error {}
 const isPlace = (value) => Number.isInteger(value) && value >= 0;
 const isTime = (value) => Number.isFinite(value) && value >= 0;
 
+// Coroutines wait, and are called by nothing: a chain has one outermost call, unless that began before the recording.
+export const isThread = (lane) => !lane.waits && lane.outermost > 1;
+
 // Returns the number of calls. Throws Unreadable if an event is none of the exporter's.
 function countCalls(events) {
   let calls = 0;
@@ -67,7 +70,7 @@ class Reader {
   lane({ pid, tid }) {
     const key = `${pid} ${tid}`;
     if (!this.lanes.has(key)) {
-      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, receives: [] };
+      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, waits: false, receives: [] };
       this.recording.processes[process].lanes.push(this.recording.lanes.length);
       this.lanes.set(key, this.recording.lanes.length);
       this.recording.lanes.push(lane);
@@ -96,6 +99,7 @@ class Reader {
     calls.depth[call] = lane.open.length;
     calls.parent[call] = lane.open.at(-1) ?? -1;
     if (lane.open.length === 0) ++lane.outermost;
+    if (event.name === kWaits) lane.waits = true;
     lane.calls.push(call);
     lane.open.push(call);
   }
@@ -140,7 +144,7 @@ class Reader {
   add(event, from, to) {
     const goesOn = event.name.endsWith(kGoesOn);
     this.recording.frames.push({ method: goesOn ? event.name.slice(0, -kGoesOn.length) : event.name, goesOn, flow: this.flow(event.args.flow),
-      call: typeof event.args.call === "string" ? event.args.call : "0", from, to });
+      call: typeof event.args.call === "string" && event.args.call !== "0" ? event.args.call : null, from, to }); // which call; null: nobody knows
   }
 
   read(events) {

@@ -59,7 +59,7 @@ class Calls {
     ++edge.calls, ++from.made, ++to.served;
     if (!frame.from || !frame.to) return;
     edge.way += frame.to.time - frame.from.time;
-    if (!this.open.has(frame.call)) this.open.set(frame.call, { edge, caller: this.processOf(frame.from), sent: frame.from.time, answered: 0 });
+    if (frame.call !== null && !this.open.has(frame.call)) this.open.set(frame.call, { edge, caller: this.processOf(frame.from), sent: frame.from.time, answered: 0 });
   }
 
   // The last frame that comes back ends a call.

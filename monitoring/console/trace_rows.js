@@ -1,5 +1,6 @@
 // Where the calls of a flow, or of all, stand in the timeline: processes one below the other, in each a track for each thread, and tracks
 // that chains of coroutines share which follow one another; nested calls stand below their callers.
+import { isThread } from "./trace_file.js";
 import { shortened } from "./trace_times.js";
 
 export const kRow = 17, kHeading = 22;
@@ -20,10 +21,9 @@ function lanesOf({ calls, lanes }, flow) {
   });
 }
 
-// A chain of coroutines has one outermost call, a thread many.
 function tracksOf(seen) {
-  const threads = seen.filter(({ lane }) => lane.outermost > 1), tracks = [];
-  for (const one of seen.filter(({ lane }) => lane.outermost <= 1).sort((a, b) => a.begin - b.begin)) {
+  const threads = seen.filter(({ lane }) => isThread(lane)), tracks = [];
+  for (const one of seen.filter(({ lane }) => !isThread(lane)).sort((a, b) => a.begin - b.begin)) {
     const track = tracks.find(({ end }) => end < one.begin);
     if (!track) tracks.push({ lanes: [one], end: one.end });
     else track.lanes.push(one), track.end = one.end;
