@@ -78,7 +78,7 @@ export class Timeline {
   timeAt(x) { return this.from + ((x - this.left) / this.wide) * (this.to - this.from); }
   y(row) { return kAxis + row.y - this.top; }
 
-  // Brings a call into view, and nearer when it would be a hair.
+  // Brings a call into view as a whole, and nearer when it would be a hair.
   reveal(call) {
     const { calls } = this.recording, row = rowOf(this.layout, this.recording, call);
     if (!row) return;
@@ -87,6 +87,7 @@ export class Timeline {
     const begin = calls.begin[call], length = calls.end[call] - begin, seen = this.to - this.from;
     if (this.y(row) < kAxis || this.y(row) + kRow > this.height) this.scroller.scrollTop = row.y - this.height / 3;
     if (length < seen / 200) this.look(begin - 4 * Math.max(length, kLeastShown), begin + 5 * Math.max(length, kLeastShown));
+    else if (length > 0.9 * seen) this.look(begin - 0.2 * length, begin + 1.2 * length);
     else if (begin > this.to || begin + length < this.from) this.look(begin - 0.2 * seen, begin + 0.8 * seen);
     else this.draw();
   }
@@ -193,7 +194,7 @@ export class Timeline {
   }
 
   paintCall(text, { name, begin, width, y }, colour) {
-    const { context } = this, idle = this.recording.roles[name].waits;
+    const { context } = this, { waits, forOthers } = this.recording.roles[name], idle = waits || forOthers;
     context.fillStyle = idle ? colour.paper : colour.fill[this.hues[name]];
     context.fillRect(begin, y + 1, width, kRow - 2);
     if (idle) {

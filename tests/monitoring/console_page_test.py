@@ -494,7 +494,7 @@ class Traces(unittest.TestCase):
     def test_the_timeline_is_drawn_and_zoomed_to_microseconds_by_keys_buttons_and_the_wheel(self):
         # Row 2 of the request has a call in the middle, and none at the right edge.
         shown = self.opened('await choose("OpenRead, ReadChunk"); const canvas = at("trace-canvas"), colour = (x) => canvas.getContext("2d").getImageData(x, 24 + 22 + 17 + 3, 1, 1).data.join();'
-                            'note("call", colour(canvas.width / 2)); note("beside", colour(canvas.width - 2)); at("trace-all").click();'
+                            'await new Promise(requestAnimationFrame); note("call", colour(canvas.width / 2)); note("beside", colour(canvas.width - 2)); at("trace-all").click();'
                             'note("whole", seen()); key("+"); note("nearer", seen()); key("ArrowRight"); note("moved", seen()); at("trace-farther").click(); at("trace-whole").click(); note("back", seen());'
                             'at("trace-scroll").focus(); at("trace-canvas").dispatchEvent(new WheelEvent("wheel", { deltaY: -300, bubbles: true, cancelable: true })); note("wheel", seen());'
                             'for (let i = 0; i < 40; ++i) at("trace-nearer").click(); note("nearest", seen());')
