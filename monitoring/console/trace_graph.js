@@ -39,20 +39,20 @@ class Calls {
   }
 
   node(process, what) {
-    const id = process < 0 ? kOutside : `${process} ${what}`;
+    const id = `${process} ${what}`;
     if (!this.nodes.has(id)) this.nodes.set(id, { id, process, what, made: 0, served: 0 });
     return this.nodes.get(id);
   }
 
   // What a process sends, it sends for what it was asked for last.
   sender(frame) {
-    if (!frame.from) return this.node(-1, "");
+    if (!frame.from) return this.node(-1, "others that asked");
     const asked = (this.received.get(this.key(frame, frame.from)) ?? []).findLast(({ time }) => time <= frame.from.time);
     return this.node(this.processOf(frame.from), asked?.method ?? borderOf(this.recording, frame.from));
   }
 
   add(frame) {
-    const from = this.sender(frame), to = frame.to ? this.node(this.processOf(frame.to), frame.method) : this.node(-1, "");
+    const from = this.sender(frame), to = frame.to ? this.node(this.processOf(frame.to), frame.method) : this.node(-1, "others that were asked");
     const id = `${from.id} → ${to.id} ${frame.method}`;
     if (!this.edges.has(id)) this.edges.set(id, { from, to, method: frame.method, calls: 0, way: 0, answers: 0, waited: 0 });
     const edge = this.edges.get(id);
@@ -80,7 +80,7 @@ function drawn(recording, { nodes, edges }, width) {
   const most = [...nodes.values()].sort((a, b) => b.made + b.served - a.made - a.served).slice(0, kMostNodes), kept = new Set(most);
   const boxes = most.map((node) => ({
     id: node.id, title: titleOf(recording, node), kind: node.served === 0 ? "source" : "",
-    lines: node.process < 0 ? ["other processes"] : [shortened(node.what, 30), node.served > 0 ? counted(node.served, "call") : "began it"].filter(Boolean),
+    lines: node.process < 0 ? [node.what] : [shortened(node.what, 30), node.served > 0 ? counted(node.served, "call") : "began it"].filter(Boolean),
   }));
   const lines = [...edges.values()].filter(({ from, to }) => from !== to && kept.has(from) && kept.has(to)).map((edge) => ({
     from: edge.from.id, to: edge.to.id, label: `${grouped(edge.calls)} × ${answerOf(edge) === null ? "" : seconds(Math.max(0, answerOf(edge)) / 1e6)}`,
