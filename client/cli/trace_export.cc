@@ -15,6 +15,13 @@ using flow::EventId;
 
 constexpr double kNanosecondsOfAMicrosecond = 1000;
 
+Json array_of(const std::vector<std::string>& names) {
+  Json all = Json::array();
+  for (const std::string& name : names)
+    all.push_back(name);
+  return all;
+}
+
 /// Writes the elements of an array, one a line.
 class Elements {
  public:
@@ -34,7 +41,10 @@ class Elements {
 class Chrome {
  public:
   Chrome(std::ostream& out, const tracing::Separated& separated)
-      : trace_(separated.trace), flows_(separated.flows), elements_(out) {
+      : trace_(separated.trace),
+        flows_(separated.flows),
+        waits_(tracing::wait_names(separated.settings)),
+        elements_(out) {
     for (const std::string& name : trace_.functions())
       names_.push_back(Json(name).compact());
     for (const Event& event : trace_.events())
@@ -45,19 +55,35 @@ class Chrome {
     for (size_t i = 0; i < trace_.processes().size(); ++i)
       elements_.add(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})", i,
                     Json(trace_.processes()[i].name).compact());
+    write_waiting();
     for (const flow::Thread& lane : trace_.threads())
       write_lane(lane);
     const flow::Matching matching = flow::match_messages(trace_);
-    for (size_t i = 0; i < matching.units.size(); ++i)
-      if (const flow::Unit& unit = matching.units[i]; unit.send != flow::kNone && unit.recv != flow::kNone) {
+    for (size_t i = 0; i < matching.units.size(); ++i) {
+      const flow::Unit& unit = matching.units[i];
+      if (unit.send != flow::kNone && unit.recv != flow::kNone) {
         write_end_of_arrow("s", i, unit.send);
         write_end_of_arrow("f", i, unit.recv);
+      } else if (unit.send != flow::kNone) {
+        write_lone_end("sent", unit.send);
+      } else if (unit.recv != flow::kNone) {
+        write_lone_end("received", unit.recv);
       }
+    }
   }
 
  private:
   double at_us(int64_t at_ns) const {
     return static_cast<double>(at_ns - began_ns_) / kNanosecondsOfAMicrosecond;
+  }
+
+  /// Which functions say nothing of what a flow did: other tools pass this over.
+  void write_waiting() {
+    elements_.add(R"({{"ph":"M","name":"waiting","pid":0,"tid":0,"args":{}}})",
+                  Json{{"waits", array_of(waits_.waits)},
+                       {"others", array_of(waits_.others)},
+                       {"aside", array_of(waits_.aside)}}
+                      .compact());
   }
 
   void write_lane(const flow::Thread& lane) {
@@ -89,13 +115,32 @@ class Chrome {
   void write_end_of_arrow(const char* phase, size_t number, EventId id) {
     const Event& event = trace_.event(id);
     elements_.add(
-        R"({{"ph":"{}","bp":"e","cat":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{}}}}})",
+        R"({{"ph":"{}","bp":"e","cat":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{},"call":"{:x}"}}}})",
         phase, number, event.process, event.thread, at_us(event.time_ns), names_[event.function],
-        flows_.of[id]);
+        flows_.of[id], call_of(id));
+  }
+
+  /// The process at the other end of the frame is not recorded. Flows that begin with such a frame have their method from it.
+  void write_lone_end(const char* what, EventId id) {
+    const Event& event = trace_.event(id);
+    elements_.add(
+        R"({{"ph":"i","s":"t","cat":"frame","pid":{},"tid":{},"ts":{:.3f},"name":{},"args":{{"flow":{},"call":"{:x}","frame":"{}"}}}})",
+        event.process, event.thread, at_us(event.time_ns), names_[event.function], flows_.of[id], call_of(id),
+        what);
+  }
+
+  /// All frames of one call have it, in both processes. Behind each frame stands the directive that joins it to its call.
+  uint64_t call_of(EventId id) const {
+    if (id + 1 == trace_.size()) return 0;
+    const Event& behind = trace_.event(id + 1);
+    const bool joins =
+        flow::is_directive(behind.kind) && behind.attribute == static_cast<uint32_t>(tracing::Join::kCall);
+    return joins ? behind.value : 0;
   }
 
   const flow::Trace& trace_;
   const flow::Flows& flows_;
+  const anomaly::WaitNames waits_;
   Elements elements_;
   std::vector<std::string> names_;  ///< names of functions, as JSON
   int64_t began_ns_ = std::numeric_limits<int64_t>::max();

@@ -15,6 +15,7 @@ import { drawOverview } from "./overview.js";
 import { drawRepairs } from "./repairs.js";
 import { search } from "./search.js";
 import { drawServer, drawServers } from "./servers.js";
+import { drawTraces, traces } from "./trace_page.js";
 import { unlike } from "./unlike.js";
 import { whatIf, whatIfServers } from "./what_if.js";
 
@@ -30,6 +31,7 @@ const kPages = {
   alarms: { needs: [], draw: drawAlarms },
   files: { needs: ["names"], draw: drawFiles },
   developers: { needs: ["regions", "models", "devices"], draw: (data) => { drawRegions(data.regions); drawModels(data.models); drawLinks(data.devices); drawProcesses(data.processes); } },
+  traces: { needs: [], draw: drawTraces },
 };
 
 const texts = new Map();  // the documents as they came
@@ -190,4 +192,5 @@ actions();
 history();
 unlike();
 whatIf();
+traces();
 show().catch(cannotDraw).then(() => setTimeout(poll, kPoll));

@@ -1,5 +1,5 @@
-// Draws small directed graphs in which everything leads to few sinks: wait chains and repair trees. Sinks are on the right, or at the
-// bottom where there is little width.
+// Draws small directed graphs in which everything leads to few sinks, as wait chains and repair trees, or comes from few sources, as
+// calls. Sinks are on the right, or at the bottom where there is little width.
 
 const NS = "http://www.w3.org/2000/svg";
 
@@ -37,15 +37,17 @@ function depths(nodes, edges) {
   return depth;
 }
 
-const kSizes = { wide: { w: 216, gap: 66 }, narrow: { w: 116, gap: 58 } };
+let drawn = 0; // graphs, each of which has an arrowhead of its own: that of a hidden page is not drawn
+
+const kSizes = { wide: { w: 216, gap: 66 }, narrow: { w: 116, gap: 58 }, apart: { w: 216, gap: 150 } };
 
 // How wide a graph is when it goes from left to right.
 export function naturalWidth(nodes, edges, size) {
   return (Math.max(...depths(nodes, edges).values()) + 1) * (kSizes[size].w + kSizes[size].gap) - kSizes[size].gap + 4;
 }
 
-// nodes: {id, title, lines, kind: "", "sink" or "root"}; edges: {from, to, label, flows}; size: "wide" or "narrow" nodes.
-// Returns an element.
+// nodes: {id, title, lines, kind: "", "sink", "root" or "source"}; edges: {from, to, label, flows}; size: "wide" or "narrow" nodes, or
+// wide ones "apart", so that labels have room. Returns an element.
 export function graph(nodes, edges, description, width, size) {
   const vertical = width < 620;
   const w = vertical ? Math.min(width - 4, 300) : kSizes[size].w, lineHeight = 15;
@@ -57,6 +59,8 @@ export function graph(nodes, edges, description, width, size) {
   for (const node of nodes) layers[most - depth.get(node.id)].push(node);
   // A node stands where the ones that it leads to stand, as far as there is room.
   const target = new Map(edges.map((edge) => [edge.from, edge.to]));
+  const fanOut = new Map();
+  for (const { from } of edges) fanOut.set(from, (fanOut.get(from) ?? 0) + 1);
   const place = new Map();
   let length = 0;
   if (vertical) {
@@ -74,7 +78,7 @@ export function graph(nodes, edges, description, width, size) {
   }
   const across = vertical ? w + 4 : (most + 1) * (w + gapX) - gapX + 4;
   const root = svg("svg", { width: across, height: length + 4, viewBox: `0 0 ${across} ${length + 4}`, role: "img", "aria-label": description });
-  const marker = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" });
+  const marker = svg("marker", { id: `arrow-${++drawn}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" });
   marker.append(svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" }));
   const definitions = svg("defs");
   definitions.append(marker);
@@ -93,8 +97,11 @@ export function graph(nodes, edges, description, width, size) {
       d = `M${x1} ${y1}C${x1 + half} ${y1} ${x2 - half} ${y2} ${x2} ${y2}`;
       at = { x: x1 + 4, y: y2 < y1 - 1 ? y1 + 14 : y1 - 6 };
     }
-    root.append(svg("path", { d, class: edge.flows ? "edge flows" : "edge", "marker-end": "url(#arrow)" }));
-    if (edge.label) root.append(svg("text", { x: at.x, y: at.y, class: "small label" }, edge.label));
+    root.append(svg("path", { d, class: edge.flows ? "edge flows" : "edge", "marker-end": `url(#${marker.id})` }));
+    // Where several edges begin, each label stands where its edge ends.
+    const fans = fanOut.get(edge.from) > 1;
+    if (fans) at = { x: vertical ? b.x + w - 22 : b.x - 10, y: vertical ? b.y - 8 : b.y + h / 2 - 6 };
+    if (edge.label) root.append(svg("text", { x: at.x, y: at.y, class: "small label", "text-anchor": fans ? "end" : "start" }, edge.label));
   }
   for (const node of nodes) {
     const at = place.get(node.id);

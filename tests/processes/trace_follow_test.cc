@@ -193,11 +193,16 @@ TEST_F(TraceFollowing, OfARepairReachesEveryServerThatHelpsAndNoOther) {
   const Outcome exported = kintsugi(arguments);
   ASSERT_EQ(exported.exit_code, 0) << exported.err;
   std::map<int64_t, int> from;
+  std::map<int64_t, std::string> calls;  // both ends of an arrow name the call that the frame is of
   std::set<std::pair<int, int>> arrows;
   const Json chrome = Json::parse(read_file(path("trace.json")));
   for (const Json& event : chrome.at("traceEvents")) {
     if (event.at("ph") == "s") from[event.at("id")] = event.at("pid");
-    if (event.at("ph") == "f") arrows.insert({from.at(event.at("id")), event.at("pid")});
+    if (event.at("ph") == "s") calls[event.at("id")] = event.at("args").at("call");
+    if (event.at("ph") != "f") continue;
+    arrows.insert({from.at(event.at("id")), event.at("pid")});
+    EXPECT_EQ(event.at("args").at("call"), calls.at(event.at("id")));
+    EXPECT_NE(event.at("args").at("call"), "0");
   }
   std::set<int> reached{0};
   for (size_t round = 0; round < files.size(); ++round)

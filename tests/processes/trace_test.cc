@@ -141,7 +141,11 @@ TEST_F(Tracing, SeparatesRequestsAndIsReadByOtherTools) {
   const Outcome read = run_command({"/usr/bin/python3", "-c", R"(
 import collections, json, sys
 begun, last, writes, disk = collections.defaultdict(list), {}, collections.Counter(), collections.Counter()
+asked = set()
 for event in json.load(open(sys.argv[1]))["traceEvents"]:
+    if event["ph"] == "i" and event["args"]["frame"] == "received" and event["name"] == "WriteChunk":
+        asked.add(event["args"]["flow"])
+        assert int(event["args"]["call"], 16) != 0, event
     if event["ph"] not in "BE":
         continue
     lane = event["pid"], event["tid"]
@@ -157,6 +161,7 @@ for event in json.load(open(sys.argv[1]))["traceEvents"]:
         disk[event["args"]["flow"]] += 1
 assert not any(begun.values()), "a function does not end"
 assert writes and set(writes.values()) == {1}, writes
+assert asked & set(writes), f"clients are not recorded, and what they asked for is there: {asked}"
 without = [flow for flow in writes if not disk[flow]]
 assert len(without) <= 1, f"only of one that had begun before the recording, what its disk does may be missing: {without}"
 for line in open(sys.argv[2]):
