@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,15 +17,38 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process that awaits a mount. It ends with 0 when it got the device of one, and with 1 when nobody came.
+/// Reads what the kernel asks first, agrees to it, reads what comes next, and answers nothing more.
+void answer_once(int device) {
+  alignas(8) char request[FUSE_MIN_READ_BUFFER + 4096];
+  if (::read(device, request, sizeof request) < 0) ::_exit(5);
+  struct {
+    fuse_out_header head;
+    fuse_init_out body;
+  } answer{};
+  answer.head = {
+      .len = sizeof answer, .error = 0, .unique = reinterpret_cast<fuse_in_header*>(request)->unique};
+  answer.body.major = FUSE_KERNEL_VERSION;
+  answer.body.minor = FUSE_KERNEL_MINOR_VERSION;
+  answer.body.max_write = 4096;
+  if (::write(device, &answer, sizeof answer) != sizeof answer) ::_exit(6);
+  (void)!::read(device, request, sizeof request);
+  ::pause();
+}
+
+/// What a process does with the mount that it got.
+enum class Serves { kEndsWhenAsked, kNothing, kAnswersOnce };
+
+/// A process that awaits a mount. It ends with 0 when it was asked something, and with 1 when nobody came.
 class Server {
  public:
-  explicit Server(std::chrono::milliseconds limit, uid_t user = 0, bool serves = true) : pid_(::fork()) {
+  explicit Server(std::chrono::milliseconds limit, uid_t user = 0, Serves serves = Serves::kEndsWhenAsked)
+      : pid_(::fork()) {
     if (pid_ != 0) return;
     if (user != 0 && ::setuid(user) != 0) ::_exit(2);
     const auto device = await_mount(limit);
     if (!device) ::_exit(device.error().code() == Code::kDeadlineExceeded ? 1 : 3);
-    if (!serves) ::pause();
+    if (serves == Serves::kNothing) ::pause();
+    if (serves == Serves::kAnswersOnce) answer_once(*device);
     // The kernel asks whoever serves it to begin.
     pollfd asked{*device, POLLIN, 0};
     ::_exit(::poll(&asked, 1, 10'000) == 1 && (asked.revents & POLLIN) != 0 ? 0 : 4);
@@ -72,9 +96,24 @@ TEST(HandedMount, IsDetachedWhenItsServerDoesNotAnswer) {
   KINTSUGI_NEEDS_FUSE();
   if (::geteuid() != 0) GTEST_SKIP() << "only root may mount for others";
   const ScratchDirectory scratch;
-  const Server server(10s, 65534, /*serves=*/false);
+  const Server server(10s, 65534, Serves::kNothing);
   EXPECT_EQ(hand(server, scratch.path(), 200ms).code(), Code::kUnavailable);
   EXPECT_FALSE(mounted_device(scratch.path())) << "whoever looks at it would wait for ever";
+}
+
+TEST(HandedMount, LeavesNobodyWaitingWhenItsServerHasHeardAndDoesNotAnswer) {
+  KINTSUGI_NEEDS_FUSE();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount for others";
+  const ScratchDirectory scratch;
+  const Server server(10s, 65534, Serves::kAnswersOnce);
+  // As a process of its own, which has to be able to end.
+  const pid_t maker = ::fork();
+  if (maker == 0) ::_exit(hand(server, scratch.path(), 200ms).code() == Code::kUnavailable ? 0 : 1);
+  int status = -1;
+  for (int look = 0; look < 1000 && ::waitpid(maker, &status, WNOHANG) == 0; ++look)
+    ::usleep(10'000);
+  EXPECT_EQ(status, 0) << "it waits for its thread, which waits for the server";
+  EXPECT_FALSE(mounted_device(scratch.path()));
 }
 
 TEST(HandedMount, IsMadeForNobodyWhoDoesNotWait) {

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstring>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
@@ -61,15 +63,19 @@ ucred peer_of(int socket) {
   return peer;
 }
 
-/// Whether the directory answers within `limit`. Who asks a process that is stopped waits until that ends, so a thread
-/// does, which ends with this process.
+/// Whether the directory answers within `limit`. Who asks a process that is stopped waits until that ends, so a thread of
+/// its own asks.
 bool answers(const std::string& directory, std::chrono::milliseconds limit) {
   std::promise<bool> promise;
   std::future<bool> answer = promise.get_future();
-  std::thread([directory, promise = std::move(promise)]() mutable {
-    struct statvfs space{};
-    promise.set_value(::statvfs(directory.c_str(), &space) == 0);
-  }).detach();
+  try {
+    std::thread([directory, promise = std::move(promise)]() mutable {
+      struct statvfs space{};
+      promise.set_value(::statvfs(directory.c_str(), &space) == 0);
+    }).detach();
+  } catch (const std::system_error&) {
+    return false;  // there is no thread to be had
+  }
   return answer.wait_for(limit) == std::future_status::ready && answer.get();
 }
 
@@ -115,6 +121,9 @@ Status hand_mount(pid_t server, const std::string& directory, const MountOptions
   const Status failed =
       sent.ok() ? Status{Code::kUnavailable, fmt::format("process {} does not serve the mount", server)}
                 : sent;
+  // All who wait for an answer are told that there is none. Whoever the server has heard waits for it otherwise, and cannot
+  // even be killed.
+  (void)::umount2(directory.c_str(), MNT_FORCE);
   (void)unmount(directory, true);
   return failed;
 }
