@@ -7,7 +7,7 @@
 A round is one `trace attach`, drawn by seed: what begins the recording, linear or circular, and how it ends: at its deadline, by `trace detach`, or by its
 deadline after the command was killed. A server that is being traced already refuses; that is a round, too. Fails when a read brings other bytes, when a
 repair or a transfer fails, when a server has ended, when a command says something else than it should, or when a server's code is not what it was, byte for
-byte.
+byte. Files are read back before and after a repair, and `fsck` looks at them then.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from compare import Cluster, one_chunk, write_sources  # noqa: E402
 
 STARTS = ("all", "method:ReadChunk", "method:WriteChunk", "method:Ping", "ReadChunkHandler::serve", "slow:ReadChunk:1ms")
 IN_USE = "this process is being traced"
+NOT_TRACED = "this process is not being traced"
 
 
 def code_of(pid):
@@ -40,6 +41,8 @@ def code_of(pid):
                 begin, end = (int(place, 16) for place in places.split("-"))
                 memory.seek(begin)
                 code += memory.read(end - begin)
+    if not code:
+        raise RuntimeError(f"no code of process {pid} was found")
     return code
 
 
@@ -52,22 +55,31 @@ class Load:
         self.thread = threading.Thread(target=self.go_on)
 
     def go_on(self):
-        source, back = self.root / "source", self.root / "back"
-        while not self.stopping.is_set():
-            try:
-                for name in ("large", "small"):
-                    self.cluster.output("put", source / name, f"/{name}")
-                    self.cluster.output("get", f"/{name}", back)
-                    if subprocess.run(["diff", "-rq", source / name, back]).returncode != 0:
-                        self.problems.append(f"what was read of {name} is not what was stored")
-                    subprocess.run(["rm", "-r", back], check=True)
-                self.cluster.output("repair", "run", "--chunk", one_chunk(self.cluster, "/large"), "--shape", "chain")
-                self.cluster.output("rm", "-r", "/small")
-                self.cluster.output("rm", "/large")
+        try:
+            while not self.stopping.is_set():
+                self.once()
                 self.done += 1
-            except subprocess.CalledProcessError as error:
-                self.problems.append(f"{' '.join(map(str, error.cmd[1:]))} failed: {error.stderr.strip()}")
-                return
+        except Exception as error:  # whatever it is: the run has failed
+            self.problems.append(f"the load: {error} {getattr(error, 'stderr', None) or ''}".strip())
+
+    def once(self):
+        for name in ("large", "small"):
+            self.cluster.output("put", self.root / "source" / name, f"/{name}")
+            self.read_back(name)
+        self.cluster.output("repair", "run", "--chunk", one_chunk(self.cluster, "/large"), "--shape", "chain")
+        self.read_back("large")
+        checked = json.loads(self.cluster.output("fsck", "/", "--json"))
+        if checked["files"] < 2 or checked["missing_chunks"] or checked["lost_stripes"]:
+            raise RuntimeError(f"fsck: {checked}")
+        self.cluster.output("rm", "-r", "/small")
+        self.cluster.output("rm", "/large")
+
+    def read_back(self, name):
+        back = self.root / "back"
+        self.cluster.output("get", f"/{name}", back)
+        if subprocess.run(["diff", "-rq", self.root / "source" / name, back]).returncode != 0:
+            raise RuntimeError(f"what was read of {name} is not what was stored")
+        subprocess.run(["rm", "-r", back], check=True)
 
 
 class Rounds:
@@ -81,6 +93,12 @@ class Rounds:
                                 stderr=subprocess.STDOUT, text=True)
 
     def go_on(self):
+        try:
+            self.rounds()
+        except Exception as error:  # whatever it is: the run has failed
+            self.problems.append(f"a round: {error}")
+
+    def rounds(self):
         while not self.problems:
             with self.turn:
                 number = next(self.next)
@@ -100,9 +118,14 @@ class Rounds:
         if end != "deadline":
             time.sleep(draw.uniform(0, 0.15))
         if end == "killed":
+            end = "killed" if attach.poll() is None else "ended before it was killed"
             attach.kill()
         if end == "detached":
-            self.run("detach", server).communicate()
+            detach = self.run("detach", server)
+            said = detach.communicate()[0].strip()
+            if detach.returncode != 0 and NOT_TRACED not in said:
+                self.problems.append(f"detach {server}: {said}")
+            end = "detached" if detach.returncode == 0 else "detached while nobody traced"
         said = attach.communicate()[0].strip()
         if end == "killed":
             return end
@@ -143,12 +166,13 @@ def main():
             time.sleep(1)  # the last deadlines
             ended = [pid for pid in servers if not pathlib.Path(f"/proc/{pid}").exists()]
             changed = [pid for pid in servers if pid not in ended and code_of(pid) != codes[pid]]
-            checked = json.loads(cluster.output("fsck", "/", "--json"))
         finally:
             cluster.stop()
     problems = load.problems + rounds.problems + [f"process {pid} has ended" for pid in ended] + [f"the code of process {pid} is not what it was" for pid in changed]
-    problems += [f"fsck: {checked['lost_stripes']} stripes are lost"] if checked["lost_stripes"] else []
-    print(f"{sum(rounds.outcomes.values())} rounds in {seconds:.0f} s: {dict(rounds.outcomes)}; {load.done} times stored, read, compared and repaired; "
+    made = sum(rounds.outcomes.values())
+    if not problems and (made < arguments.rounds or load.done == 0):
+        problems = [f"{made} rounds were made, and the load went around {load.done} times"]
+    print(f"{made} rounds in {seconds:.0f} s: {dict(rounds.outcomes)}; {load.done} times stored, read, compared and repaired; "
           f"{sum(map(len, codes.values())):,} bytes of code as before" if not problems else "\n".join(problems))
     sys.exit(1 if problems else 0)
 
