@@ -83,9 +83,10 @@ asio::awaitable<void> WhatIfApi::fetch(runtime::Endpoint from, std::string path,
     answer->body.set_value(*body);
     co_return;
   }
-  const bool answered = body.error().code() == Code::kNotFound;
+  const Code code = body.error().code();
+  const bool silent = code == Code::kDeadlineExceeded || code == Code::kUnavailable;
   answer->body.set_value(
-      problem(fmt::format("the repair manager {}: {}", answered ? "answers with an error" : "does not answer",
+      problem(fmt::format("the repair manager {}: {}", silent ? "does not answer" : "answers with an error",
                           body.error().message())));
 }
 
