@@ -36,7 +36,7 @@ function see(flow, process, begin, end) {
 // Fills the flows of a recording.
 export function describeFlows(recording) {
   const { flows, frames, calls, lanes, processes, names, roles } = recording;
-  for (const flow of flows) Object.assign(flow, { begin: Infinity, end: 0, process: 0, processes: new Set(), methods: [], calls: 0, first: -1 });
+  for (const flow of flows) Object.assign(flow, { begin: Infinity, end: 0, process: 0, processes: new Set(), methods: new Set(), calls: 0, first: -1 });
   const elsewhere = names.indexOf(kElsewhere), last = lastWaits(recording), commands = new Map();
   const says = (call) => call >= 0 && !roles[calls.name[call]].aside;
   for (let call = 0; call < calls.count; ++call) {
@@ -50,9 +50,10 @@ export function describeFlows(recording) {
   for (const frame of frames) {
     const flow = flows[frame.flow];
     for (const end of [frame.from, frame.to]) if (end) see(flow, lanes[end.lane].process, end.time, end.time);
-    if (!flow.methods.includes(frame.method)) flow.methods.push(frame.method);
+    flow.methods.add(frame.method);
   }
   for (const flow of flows) {
+    flow.methods = [...flow.methods];
     const shown = flow.methods.filter((method) => method !== kTrace), { kind } = processes[flow.process];
     if (flow.begin === Infinity) flow.begin = flow.end; // a thread's time that belongs to no flow
     flow.lasted = Math.max(0, flow.end - flow.begin);

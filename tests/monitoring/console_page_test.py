@@ -581,6 +581,12 @@ class Traces(unittest.TestCase):
                             'const drop = new Event("drop", { cancelable: true }); drop.dataTransfer = { files: [chosen] }; dispatchEvent(drop); await pause(300);')
         self.assertEqual(large.text("trace-problem"), "large.json has 512 MiB, and this page reads 256 MiB at most. Record for a shorter time, or open it in Perfetto.")
 
+    def test_a_recording_of_more_chains_than_a_call_has_arguments_is_shown(self):
+        shown = self.opened('const events = []; for (let i = 0; i < 130000; ++i) events.push({ ph: "B", pid: 0, tid: i, ts: i, name: "client::Reader::read", args: { flow: 5 } },'
+                            '{ ph: "E", pid: 0, tid: i, ts: 200000 + i }); await open("many.json", JSON.stringify({ traceEvents: events }));')
+        self.assertEqual(shown.text("trace-problem"), "")
+        self.assertEqual(shown.text("trace-summary"), "many.json: 1 process, 0 requests of 1 flow, 329.999 ms, 130,000 calls, 0 frames (260,000 events)")
+
     def test_it_fits_a_telephone_and_names_are_shown_as_they_are(self):
         events = recording()
         events["traceEvents"][3]["name"] = "<img src=x onerror=alert(1)>" + "::nested" * 40
