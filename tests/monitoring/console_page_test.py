@@ -587,6 +587,13 @@ class Traces(unittest.TestCase):
         self.assertEqual(shown.text("trace-problem"), "")
         self.assertEqual(shown.text("trace-summary"), "many.json: 1 process, 0 requests of 1 flow, 329.999 ms, 130,000 calls, 0 frames (260,000 events)")
 
+    def test_what_was_done_long_after_the_first_event_is_zoomed_to_as_near(self):
+        events = recording()
+        events["traceEvents"] += [{"ph": "B", "pid": 2, "tid": 1, "ts": 3e14, "name": "runtime::Timer::late", "args": {"flow": 12}}, {"ph": "E", "pid": 2, "tid": 1, "ts": 3e14 + 1}]
+        shown = self.opened('await type("late"); document.querySelector("[data-kind=flows]").click(); await choose("runtime::Timer::late");'
+                            'for (let i = 0; i < 9; ++i) at("trace-nearer").click(); await pause(200); note("seen", seen());', events)
+        self.assertIn("300,000,000,000,000", shown.body["data-seen"])
+
     def test_it_fits_a_telephone_and_names_are_shown_as_they_are(self):
         events = recording()
         events["traceEvents"][3]["name"] = "<img src=x onerror=alert(1)>" + "::nested" * 40
