@@ -46,29 +46,36 @@ export function drawTraces() {
   if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 }
 
+// Whoever has pressed a button in it is at the same one afterwards, which leads back; or, when it is gone, at the beginning.
 function drawDetail() {
-  const call = timeline.selected;
-  by("trace-detail").replaceChildren(...(call < 0 ? [] : detail(recording, call, flow, { chosen: chooseCall, only: choose })));
+  const call = timeline.selected, place = by("trace-detail"), focus = place.contains(document.activeElement) ? document.activeElement.dataset.focus ?? "" : null;
+  const only = (own) => { show(own); chooseCall(call); };
+  place.replaceChildren(...(call < 0 ? [] : detail(recording, call, flow, { chosen: chooseCall, only })));
+  if (focus !== null) (place.querySelector(`[data-focus="${CSS.escape(focus)}"]`) ?? place).focus({ preventScroll: true });
 }
 
 function chooseCall(call, reveal = false) {
   // A frame may lead to what is not shown: who reads a connection does it for all requests.
-  if (call >= 0 && flow >= 0 && recording.calls.flow[call] !== flow) choose(kEverything);
+  if (call >= 0 && flow >= 0 && recording.calls.flow[call] !== flow) show(kEverything);
   timeline.selected = call;
   if (reveal && call >= 0) timeline.reveal(call);
   timeline.draw();
   drawDetail();
 }
 
-function choose(next, layout) {
+function show(next, layout) {
   flow = next;
   timeline.show(recording, flow, layout);
   by("trace-all").setAttribute("aria-pressed", String(flow === kEverything));
   by("trace-of").textContent = flow === kEverything ? "everything" : `${recording.flows[flow].title} (flow ${recording.flows[flow].number})`;
   look();
-  drawDetail();
   ++version;
   drawTraces();
+}
+
+function choose(next, layout) {
+  show(next, layout);
+  drawDetail();
 }
 
 // ---- search

@@ -532,6 +532,17 @@ class Traces(unittest.TestCase):
         self.assertIn("metaserver::Files::open_read", shown.text("trace-detail"))
         self.assertIn("received OpenRead from command 70", shown.text("trace-detail"))
 
+    def test_who_follows_a_frame_or_shows_a_request_alone_by_keys_stays_in_the_detail(self):
+        shown = self.opened('await type("open_read"); key("Enter", "trace-search"); const press = (text) => { const button = [...document.querySelectorAll("#trace-detail button")].find((one) => one.textContent.includes(text));'
+                            'button.focus(); button.click(); return document.activeElement; };'
+                            'note("followed", press("received OpenRead from").textContent); note("back", press("sent OpenRead to").textContent);'
+                            'note("alone", press("Show it alone").id); note("of", at("trace-of").textContent); note("still", at("trace-detail").innerText.replace(/\\s+/g, " "));')
+        self.assertTrue(shown.body["data-followed"].startswith("sent OpenRead to metaserver 71"), shown.body["data-followed"])
+        self.assertTrue(shown.body["data-back"].startswith("received OpenRead from command 70"), shown.body["data-back"])
+        self.assertEqual(shown.body["data-alone"], "trace-detail")
+        self.assertEqual(shown.body["data-of"], "OpenRead, ReadChunk (flow 5)")
+        self.assertIn("metaserver::Files::open_read", shown.body["data-still"])
+
     def test_the_graph_of_a_request_says_who_called_whom_how_often_and_how_long_it_took(self):
         shown = self.opened('await choose("OpenRead, ReadChunk"); note("graph", document.querySelector("#trace-graph svg").getAttribute("aria-label"));')
         self.assertEqual(shown.body["data-graph"], "Who called whom: command 70 OpenRead of metaserver 71, 1 times; command 70 ReadChunk of chunkserver 72, 1 times")
