@@ -3,6 +3,9 @@
 import { bytes } from "./format.js";
 
 const kMostBytes = 256 << 20;
+const kLatest = 4e15;   // 126 years: clocks of hosts may differ much, and microseconds are still told apart
+const kDeepest = 10000; // calls in one another; the exporter writes some hundreds at most
+const kKinds = new Set(["B", "E", "s", "f", "i"]); // of events that happened at a time
 const kMagic = "KTRACE1\n"; // with which a recording begins that was not exported
 export const kWaits = "(waits)", kElsewhere = "(elsewhere)"; // a lane waits; its thread runs coroutines, which have lanes of their own
 export const kGoesOn = " (goes on)"; // ends the name of a frame that is not the first one of its call: an answer, say
@@ -12,7 +15,7 @@ const kExport = "kintsugi trace export FILE... --format chrome --out slow.json";
 export class Unreadable extends Error {}
 
 const isPlace = (value) => Number.isInteger(value) && value >= 0;
-const isTime = (value) => Number.isFinite(value) && value >= 0;
+const isTime = (value) => Number.isFinite(value) && value >= 0 && value < kLatest;
 
 // Coroutines wait, and are called by nothing: a chain has one outermost call, unless that began before the recording.
 export const isThread = (lane) => !lane.waits && lane.outermost > 1;
@@ -23,7 +26,7 @@ function countCalls(events) {
   events.forEach((event, i) => {
     const wrong = (why) => { throw new Unreadable(`is a trace of another program, or was changed: event ${i + 1} ${why}.`); };
     if (event === null || typeof event !== "object") wrong("is no event");
-    if (event.ph === "M" || !"BEsfi".includes(event.ph)) return;
+    if (!kKinds.has(event.ph)) return;
     if (!isPlace(event.pid) || !isPlace(event.tid) || !isTime(event.ts)) wrong("says no process, thread or time");
     if (event.ph === "E") return;
     if (typeof event.name !== "string") wrong("has no name");
@@ -96,6 +99,7 @@ class Reader {
     calls.name[call] = this.name(event.name);
     calls.flow[call] = this.flow(event.args.flow);
     calls.lane[call] = at;
+    if (lane.open.length === kDeepest) throw new Unreadable(`is a trace of another program, or was changed: more than ${kDeepest} calls are in one another.`);
     calls.depth[call] = lane.open.length;
     calls.parent[call] = lane.open.at(-1) ?? -1;
     if (lane.open.length === 0) ++lane.outermost;
@@ -154,7 +158,7 @@ class Reader {
       if (event.ph === "M" && event.name === "waiting") recording.waiting = event.args ?? {};
       if (event.ph === "B") this.enter(event);
       if (event.ph === "E") this.leave(recording.lanes[this.lane(event)], event.ts);
-      if (event.ts > recording.end) recording.end = event.ts;
+      if (kKinds.has(event.ph) && event.ts > recording.end) recording.end = event.ts;
     }
     for (const lane of recording.lanes) while (lane.open.length) this.leave(lane, recording.end);
     for (const event of events) if (event.ph === "s" || event.ph === "f" || event.ph === "i") this.frame(event);

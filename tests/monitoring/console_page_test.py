@@ -562,8 +562,9 @@ class Traces(unittest.TestCase):
         text = json.dumps(recording())
         other = {"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, "ts": 5, "dur": 3, "name": "Paint"}]}
         foreign = {"traceEvents": [{"ph": "B", "pid": 1, "tid": 1, "ts": 5, "name": "Paint"}]}
-        broken = recording()
-        broken["traceEvents"][5]["ts"] = "soon"
+        broken, far = recording(), recording()
+        broken["traceEvents"][5]["ts"], far["traceEvents"][5]["ts"] = "9e9", 1e300
+        deep = {"traceEvents": [{"ph": "B", "pid": 1, "tid": 1, "ts": 5, "name": "f", "args": {"flow": 1}}] * 10001}
         files = []
         ends = {"traceEvents": [*recording()["traceEvents"], {"ph": "E", "pid": 0, "tid": 0, "ts": 99}]}
         for name, content, line in (
@@ -577,6 +578,8 @@ class Traces(unittest.TestCase):
                 ("web.json", json.dumps(other), "web.json is a trace of another program."),
                 ("foreign.json", json.dumps(foreign), "foreign.json is a trace of another program, or was changed: event 1 has no number of a flow."),
                 ("changed.json", json.dumps(broken), "changed.json is a trace of another program, or was changed: event 6 says no process, thread or time."),
+                ("far.json", json.dumps(far), "far.json is a trace of another program, or was changed: event 6 says no process, thread or time."),
+                ("deep.json", json.dumps(deep), "deep.json is a trace of another program, or was changed: more than 10000 calls are in one another."),
                 ("ends.json", json.dumps(ends), "ends.json is a trace of another program, or was changed: a call ends that did not begin.")):
             files.append((name, content, line))
         shown = self.opened(f"const seen_then = []; for (const [name, text] of {json.dumps([file[:2] for file in files])}) {{ await open(name, text);"
@@ -597,6 +600,12 @@ class Traces(unittest.TestCase):
                             '{ ph: "E", pid: 0, tid: i, ts: 200000 + i }); await open("many.json", JSON.stringify({ traceEvents: events }));')
         self.assertEqual(shown.text("trace-problem"), "")
         self.assertEqual(shown.text("trace-summary"), "many.json: 1 process, 0 requests of 1 flow, 329.999 ms, 130,000 calls, 0 frames (260,000 events)")
+
+    def test_what_says_what_a_process_is_and_what_the_page_does_not_know_has_no_time(self):
+        events = recording()
+        events["traceEvents"][0] |= {"ts": "9e9", "dur": 1e300}
+        events["traceEvents"] += [{"ph": "M", "name": "waiting", "pid": 0, "tid": 0, "ts": 9e9}, {"ph": "X", "pid": 1, "tid": 1, "ts": 9e9, "dur": 9e9, "name": "Paint"}]
+        self.assertIn(", 42.000 ms, 10 calls,", self.opened(events=events).text("trace-summary"))
 
     def test_what_was_done_long_after_the_first_event_is_zoomed_to_as_near(self):
         events = recording()
