@@ -73,7 +73,7 @@ class Reader {
   lane({ pid, tid }) {
     const key = `${pid} ${tid}`;
     if (!this.lanes.has(key)) {
-      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, waits: false, receives: [] };
+      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, waits: false };
       this.recording.processes[process].lanes.push(this.recording.lanes.length);
       this.lanes.set(key, this.recording.lanes.length);
       this.recording.lanes.push(lane);
@@ -136,7 +136,6 @@ class Reader {
   frame(event) {
     const at = this.lane(event), place = { lane: at, time: event.ts, call: this.callOf(this.recording.lanes[at], event.ts, this.flow(event.args.flow)) };
     const receives = event.ph === "f" || (event.ph === "i" && event.args.frame === "received");
-    if (receives) this.recording.lanes[at].receives.push({ time: event.ts, flow: this.flow(event.args.flow) });
     if (event.ph === "i") return this.add(event, receives ? null : place, receives ? place : null);
     const other = this.arrows.get(event.id);
     if (!other) return this.arrows.set(event.id, { event, place });
@@ -162,7 +161,6 @@ class Reader {
     }
     for (const lane of recording.lanes) while (lane.open.length) this.leave(lane, recording.end);
     for (const event of events) if (event.ph === "s" || event.ph === "f" || event.ph === "i") this.frame(event);
-    for (const { receives } of recording.lanes) receives.sort((a, b) => a.time - b.time);
     recording.frames.sort((a, b) => (a.from ?? a.to).time - (b.from ?? b.to).time);
     recording.events = events.length;
     recording.roles = rolesOf(recording);

@@ -601,6 +601,31 @@ class Traces(unittest.TestCase):
         self.assertEqual(shown.text("trace-problem"), "")
         self.assertEqual(shown.text("trace-summary"), "many.json: 1 process, 0 requests of 1 flow, 329.999 ms, 130,000 calls, 0 frames (260,000 events)")
 
+    def more(self, flow, steps):
+        """The recording with more in a chain of the chunkserver: (ts, function), or (ts,) where one ends, or (ts, "sent" or "received", frame)."""
+        events = recording()
+        for ts, *what in steps:
+            event = {"pid": 2, "tid": 3, "ts": ts, "args": {"flow": flow}}
+            if len(what) == 2:
+                event |= {"ph": "i", "s": "t", "cat": "frame", "name": what[1], "args": {"flow": flow, "call": "d4", "frame": what[0]}}
+            events["traceEvents"].append(event | ({"ph": "E"} if not what else {"ph": "B", "name": what[0]} if len(what) == 1 else {}))
+        return events
+
+    def test_a_request_that_is_not_answered_lasts_as_long_as_its_server_waits(self):
+        asked = [(100, "rpc::serve_requests"), (110, "received", "WriteChunk"), (111, "chunkserver::WriteChunkHandler::serve")]
+        part, answer = (115, "sent", "WriteChunk (goes on)"), (140, "sent", "WriteChunk (goes on)")
+        for steps, duration in (([*asked, (120, "(waits)")], "41.900 ms"), ([*asked, part, (120, "(waits)")], "41.900 ms"),
+                                ([*asked, (120, "(waits)"), (130,), answer, (150,), (160, "(waits)")], "60.000 µs")):
+            self.assertIn(f"WriteChunk chunkserver 72 0.100 ms {duration}", self.opened(events=self.more(7, steps)).text("trace-flows"))
+
+    def test_what_a_server_sleeps_between_heartbeats_is_not_counted(self):
+        # Two heartbeats of 0.5 ms each.
+        link, sleep = "chunkserver::MetaserverLink::send_heartbeat", "runtime::TaskGroup::sleep_until"
+        steps = [(1000, "chunkserver::MetaserverLink::run")]
+        for ts in (1000, 11500):
+            steps += [(ts, link), (ts + 10, "sent", "Heartbeat"), (ts + 20, "(waits)"), (ts + 480,), (ts + 500,), (ts + 500, sleep), (ts + 500, "(waits)"), (ts + 10500,), (ts + 10500,)]
+        self.assertIn("Heartbeat chunkserver 72 1.000 ms 1.000 ms", self.opened(events=self.more(8, steps[:-2])).text("trace-flows"))
+
     def test_what_says_what_a_process_is_and_what_the_page_does_not_know_has_no_time(self):
         events = recording()
         events["traceEvents"][0] |= {"ts": "9e9", "dur": 1e300}
