@@ -15,7 +15,7 @@ export function told({ calls, names }, call) {
 
 // Returns buttons that go to the other ends of the frames that the call sent and received.
 function framesOf({ frames, lanes, processes }, call, chosen) {
-  const own = frames.filter(({ from, to }) => from?.call === call || to?.call === call);
+  const own = frames.flatMap((frame, number) => (frame.from?.call === call || frame.to?.call === call ? [{ ...frame, number }] : []));
   const buttons = own.slice(0, kMostFrames).map((frame) => {
     const sends = frame.from?.call === call, other = sends ? frame.to : frame.from, what = `${frame.method}${frame.goesOn ? kGoesOn : ""}`;
     const peer = other ? processes[lanes[other.lane].process].short : "a process that is not recorded";
@@ -23,6 +23,7 @@ function framesOf({ frames, lanes, processes }, call, chosen) {
     if (!other || other.call < 0) return element("li", "", text);
     const button = element("button", "plain", text);
     button.type = "button";
+    button.dataset.focus = `frame ${frame.number}`;
     button.addEventListener("click", () => chosen(other.call, true));
     return element("li", "", button);
   });
@@ -36,6 +37,7 @@ export function detail(recording, call, flow, { chosen, only }) {
   const children = lane.calls.filter((one) => calls.parent[one] === call).length, caller = calls.parent[call];
   const button = element("button", "", "Show it alone");
   button.type = "button";
+  button.dataset.focus = "alone";
   button.addEventListener("click", () => only(own));
   return [element("h3", "", element("code", "", names[calls.name[call]])), facts([
     ["Duration", lasted(calls.end[call] - calls.begin[call])],

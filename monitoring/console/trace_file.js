@@ -3,6 +3,9 @@
 import { bytes } from "./format.js";
 
 const kMostBytes = 256 << 20;
+const kLatest = 4e15;   // 126 years: clocks of hosts may differ much, and microseconds are still told apart
+const kDeepest = 10000; // calls in one another; the exporter writes some hundreds at most
+const kKinds = new Set(["B", "E", "s", "f", "i"]); // of events that happened at a time
 const kMagic = "KTRACE1\n"; // with which a recording begins that was not exported
 export const kWaits = "(waits)", kElsewhere = "(elsewhere)"; // a lane waits; its thread runs coroutines, which have lanes of their own
 export const kGoesOn = " (goes on)"; // ends the name of a frame that is not the first one of its call: an answer, say
@@ -12,7 +15,7 @@ const kExport = "kintsugi trace export FILE... --format chrome --out slow.json";
 export class Unreadable extends Error {}
 
 const isPlace = (value) => Number.isInteger(value) && value >= 0;
-const isTime = (value) => Number.isFinite(value) && value >= 0;
+const isTime = (value) => Number.isFinite(value) && value >= 0 && value < kLatest;
 
 // Coroutines wait, and are called by nothing: a chain has one outermost call, unless that began before the recording.
 export const isThread = (lane) => !lane.waits && lane.outermost > 1;
@@ -23,7 +26,7 @@ function countCalls(events) {
   events.forEach((event, i) => {
     const wrong = (why) => { throw new Unreadable(`is a trace of another program, or was changed: event ${i + 1} ${why}.`); };
     if (event === null || typeof event !== "object") wrong("is no event");
-    if (event.ph === "M" || !"BEsfi".includes(event.ph)) return;
+    if (!kKinds.has(event.ph)) return;
     if (!isPlace(event.pid) || !isPlace(event.tid) || !isTime(event.ts)) wrong("says no process, thread or time");
     if (event.ph === "E") return;
     if (typeof event.name !== "string") wrong("has no name");
@@ -70,7 +73,7 @@ class Reader {
   lane({ pid, tid }) {
     const key = `${pid} ${tid}`;
     if (!this.lanes.has(key)) {
-      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, waits: false, receives: [] };
+      const process = this.process(pid), lane = { process, number: tid, calls: [], open: [], outermost: 0, waits: false };
       this.recording.processes[process].lanes.push(this.recording.lanes.length);
       this.lanes.set(key, this.recording.lanes.length);
       this.recording.lanes.push(lane);
@@ -96,6 +99,7 @@ class Reader {
     calls.name[call] = this.name(event.name);
     calls.flow[call] = this.flow(event.args.flow);
     calls.lane[call] = at;
+    if (lane.open.length === kDeepest) throw new Unreadable(`is a trace of another program, or was changed: more than ${kDeepest} calls are in one another.`);
     calls.depth[call] = lane.open.length;
     calls.parent[call] = lane.open.at(-1) ?? -1;
     if (lane.open.length === 0) ++lane.outermost;
@@ -132,7 +136,6 @@ class Reader {
   frame(event) {
     const at = this.lane(event), place = { lane: at, time: event.ts, call: this.callOf(this.recording.lanes[at], event.ts, this.flow(event.args.flow)) };
     const receives = event.ph === "f" || (event.ph === "i" && event.args.frame === "received");
-    if (receives) this.recording.lanes[at].receives.push({ time: event.ts, flow: this.flow(event.args.flow) });
     if (event.ph === "i") return this.add(event, receives ? null : place, receives ? place : null);
     const other = this.arrows.get(event.id);
     if (!other) return this.arrows.set(event.id, { event, place });
@@ -154,11 +157,10 @@ class Reader {
       if (event.ph === "M" && event.name === "waiting") recording.waiting = event.args ?? {};
       if (event.ph === "B") this.enter(event);
       if (event.ph === "E") this.leave(recording.lanes[this.lane(event)], event.ts);
-      if (event.ts > recording.end) recording.end = event.ts;
+      if (kKinds.has(event.ph) && event.ts > recording.end) recording.end = event.ts;
     }
     for (const lane of recording.lanes) while (lane.open.length) this.leave(lane, recording.end);
     for (const event of events) if (event.ph === "s" || event.ph === "f" || event.ph === "i") this.frame(event);
-    for (const { receives } of recording.lanes) receives.sort((a, b) => a.time - b.time);
     recording.frames.sort((a, b) => (a.from ?? a.to).time - (b.from ?? b.to).time);
     recording.events = events.length;
     recording.roles = rolesOf(recording);

@@ -1,31 +1,10 @@
 // What is known of each flow of a recording: for what it was done, where it began, how long it lasted, and what of it is searched for.
-import { kElsewhere, kWaits } from "./trace_file.js";
+import { kElsewhere } from "./trace_file.js";
 import { listed, shortened } from "./trace_times.js";
+import { lastWaits, sleepsOf } from "./trace_waits.js";
 
 export const kTrace = "Trace"; // the calls that had servers record
 const kMostWords = 30;  // bits of a mask
-
-// Who serves a connection waits for the next request of it, which is no part of the flow that it served last. Returns for each call
-// when the last such wait in it began; NaN: there is none.
-function lastWaits({ calls, lanes, roles, names }) {
-  const waits = names.indexOf(kWaits), last = new Float64Array(calls.count).fill(NaN), behind = lanes.map(({ receives }) => receives.length);
-  for (let call = calls.count - 1; call >= 0; --call) {
-    const at = calls.lane[call], { receives } = lanes[at], begin = calls.begin[call], parent = calls.parent[call];
-    while (behind[at] > 0 && receives[behind[at] - 1].time >= begin) --behind[at];
-    const forNext = calls.name[call] === waits && receives.length > 0 && receives[behind[at]]?.flow !== calls.flow[call];
-    if (forNext || roles[calls.name[call]].forOthers) last[call] = begin;
-    if (parent >= 0 && Number.isNaN(last[parent])) last[parent] = last[call];
-  }
-  // What is called in such a wait, or below it, ends with it.
-  const below = new Uint8Array(calls.count);
-  for (let call = 0; call < calls.count; ++call) {
-    const parent = calls.parent[call];
-    if (parent < 0 || !(below[parent] || roles[calls.name[parent]].forOthers)) continue;
-    below[call] = 1;
-    last[call] = last[parent];
-  }
-  return last;
-}
 
 function see(flow, process, begin, end) {
   if (begin < flow.begin) [flow.begin, flow.process] = [begin, process];
@@ -36,7 +15,7 @@ function see(flow, process, begin, end) {
 // Fills the flows of a recording.
 export function describeFlows(recording) {
   const { flows, frames, calls, lanes, processes, names, roles } = recording;
-  for (const flow of flows) Object.assign(flow, { begin: Infinity, end: 0, process: 0, processes: new Set(), methods: [], calls: 0, first: -1 });
+  for (const flow of flows) Object.assign(flow, { begin: Infinity, end: 0, process: 0, processes: new Set(), methods: new Set(), calls: 0, first: -1 });
   const elsewhere = names.indexOf(kElsewhere), last = lastWaits(recording), commands = new Map();
   const says = (call) => call >= 0 && !roles[calls.name[call]].aside;
   for (let call = 0; call < calls.count; ++call) {
@@ -50,17 +29,19 @@ export function describeFlows(recording) {
   for (const frame of frames) {
     const flow = flows[frame.flow];
     for (const end of [frame.from, frame.to]) if (end) see(flow, lanes[end.lane].process, end.time, end.time);
-    if (!flow.methods.includes(frame.method)) flow.methods.push(frame.method);
+    flow.methods.add(frame.method);
   }
-  for (const flow of flows) {
+  const slept = sleepsOf(recording);
+  flows.forEach((flow, index) => {
+    flow.methods = [...flow.methods];
     const shown = flow.methods.filter((method) => method !== kTrace), { kind } = processes[flow.process];
     if (flow.begin === Infinity) flow.begin = flow.end; // a thread's time that belongs to no flow
-    flow.lasted = Math.max(0, flow.end - flow.begin);
+    flow.lasted = Math.max(0, flow.end - flow.begin - (slept.get(index) ?? 0));
     flow.isRequest = shown.length > 0;
     flow.title = shown.length ? listed(shown, 4) : flow.methods[0] ?? (flow.first >= 0 ? shortened(names[calls.name[flow.first]], 48) : kElsewhere);
     // What a command does is one flow, the largest of its process.
     if (kind === "command" && !(commands.get(flow.process)?.calls >= flow.calls)) commands.set(flow.process, flow);
-  }
+  });
   for (const flow of commands.values()) flow.isRequest = true;
 }
 

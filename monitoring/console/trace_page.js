@@ -7,6 +7,7 @@ import { describeFlows, Found } from "./trace_flows.js";
 import { flowGraph } from "./trace_graph.js";
 import { moveIn } from "./trace_keys.js";
 import { flowList } from "./trace_list.js";
+import { layOut } from "./trace_rows.js";
 import { Timeline } from "./trace_timeline.js";
 import { lasted, moment } from "./trace_times.js";
 
@@ -45,29 +46,36 @@ export function drawTraces() {
   if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 }
 
+// Whoever has pressed a button in it is at the same one afterwards, which leads back; or, when it is gone, at the beginning.
 function drawDetail() {
-  const call = timeline.selected;
-  by("trace-detail").replaceChildren(...(call < 0 ? [] : detail(recording, call, flow, { chosen: chooseCall, only: choose })));
+  const call = timeline.selected, place = by("trace-detail"), focus = place.contains(document.activeElement) ? document.activeElement.dataset.focus ?? "" : null;
+  const only = (own) => { show(own); chooseCall(call); };
+  place.replaceChildren(...(call < 0 ? [] : detail(recording, call, flow, { chosen: chooseCall, only })));
+  if (focus !== null) (place.querySelector(`[data-focus="${CSS.escape(focus)}"]`) ?? place).focus({ preventScroll: true });
 }
 
 function chooseCall(call, reveal = false) {
   // A frame may lead to what is not shown: who reads a connection does it for all requests.
-  if (call >= 0 && flow >= 0 && recording.calls.flow[call] !== flow) choose(kEverything);
+  if (call >= 0 && flow >= 0 && recording.calls.flow[call] !== flow) show(kEverything);
   timeline.selected = call;
   if (reveal && call >= 0) timeline.reveal(call);
   timeline.draw();
   drawDetail();
 }
 
-function choose(next) {
+function show(next, layout) {
   flow = next;
-  timeline.show(recording, flow);
+  timeline.show(recording, flow, layout);
   by("trace-all").setAttribute("aria-pressed", String(flow === kEverything));
   by("trace-of").textContent = flow === kEverything ? "everything" : `${recording.flows[flow].title} (flow ${recording.flows[flow].number})`;
   look();
-  drawDetail();
   ++version;
   drawTraces();
+}
+
+function choose(next, layout) {
+  show(next, layout);
+  drawDetail();
 }
 
 // ---- search
@@ -94,10 +102,10 @@ function next(step) {
 
 // ---- files
 
-function summary(file) {
-  const { processes, flows, begin, end, events } = recording, requests = flows.filter(({ isRequest }) => isRequest).length;
+function summary(file, { processes, flows, calls, frames, begin, end, events }) {
+  const requests = flows.filter(({ isRequest }) => isRequest).length;
   return `${file.name}: ${counted(processes.length, "process", "processes")}, ${counted(requests, "request")} of ${counted(flows.length, "flow")}, ` +
-    `${lasted(end - begin)}, ${counted(recording.calls.count, "call")}, ${counted(recording.frames.length, "frame")} (${counted(events, "event")})`;
+    `${lasted(end - begin)}, ${counted(calls.count, "call")}, ${counted(frames.length, "frame")} (${counted(events, "event")})`;
 }
 
 // Whatever is wrong with a file is one line, and the page stays as it was.
@@ -111,14 +119,15 @@ async function open(files) {
     const read = await readRecording(file);
     if (own !== opening) return; // another one was opened meanwhile
     describeFlows(read);
+    const layout = layOut(read, kEverything), line = summary(file, read);
     recording = read;
     onlyRequests = recording.flows.some(({ isRequest }) => isRequest);
     say("", false);
-    by("trace-summary").textContent = summary(file);
+    by("trace-summary").textContent = line;
     by("trace-body").hidden = false;
     by("trace-search").value = "";
     drawKind();
-    choose(kEverything);
+    choose(kEverything, layout);
   } catch (error) {
     if (own === opening) say(`${file.name} ${error instanceof Unreadable ? error.message : `cannot be shown (${error.message}).`}`, true);
   }

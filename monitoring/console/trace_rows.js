@@ -22,11 +22,16 @@ function lanesOf({ calls, lanes }, flow) {
 }
 
 function tracksOf(seen) {
-  const threads = seen.filter(({ lane }) => isThread(lane)), tracks = [];
-  for (const one of seen.filter(({ lane }) => !isThread(lane)).sort((a, b) => a.begin - b.begin)) {
-    const track = tracks.find(({ end }) => end < one.begin);
-    if (!track) tracks.push({ lanes: [one], end: one.end });
-    else track.lanes.push(one), track.end = one.end;
+  const threads = seen.filter(({ lane }) => isThread(lane)), chains = seen.filter(({ lane }) => !isThread(lane));
+  const tracks = [], free = [], of = new Map(), ending = [...chains].sort((a, b) => a.end - b.end);
+  let ended = 0;
+  for (const one of chains.sort((a, b) => a.begin - b.begin)) {
+    // Who has ended before has begun before, and has a track.
+    for (; ending[ended].end < one.begin; ++ended) free.push(of.get(ending[ended]));
+    const track = free.pop() ?? { lanes: [] };
+    if (track.lanes.length === 0) tracks.push(track);
+    track.lanes.push(one);
+    of.set(one, track);
   }
   return [...threads.map((one) => ({ lanes: [one], thread: one.lane.number })), ...tracks];
 }
@@ -45,7 +50,7 @@ export function layOut(recording, flow) {
     made.headings.push({ y: made.height, process: index });
     made.height += kHeading;
     for (const { lanes: own, thread } of tracksOf(lanes)) {
-      const depth = Math.max(...own.map(({ low, high }) => high - low + 1));
+      const depth = own.reduce((most, { low, high }) => Math.max(most, high - low + 1), 0); // there may be 100,000 lanes
       const rows = Array.from({ length: depth }, (_, i) => ({ y: made.height + i * kRow, calls: [] }));
       for (const one of own) {
         made.of.set(one.index, { first: made.rows.length, low: one.low });

@@ -30,10 +30,10 @@ export class Timeline {
   }
 
   // Shows a flow, or everything: -1.
-  show(recording, flow) {
+  show(recording, flow, layout = layOut(recording, flow)) {
     this.recording = recording;
     this.flow = flow;
-    this.layout = layOut(recording, flow);
+    this.layout = layout;
     this.hues = recording.names.map(hueOf);
     this.frames = recording.frames.filter((frame) => frame.from && frame.to && (flow < 0 || frame.flow === flow));
     const whole = flow < 0 ? recording : recording.flows[flow];

@@ -21,8 +21,12 @@ export function moment(us, step, of_unit = 10) {
 export function steps(from, to, most) {
   const raw = (to - from) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * (1 - 1e-9));
-  const times = [];
-  for (let i = Math.ceil(from / step); i * step <= to; ++i) times.push(i * step);
+  const times = [], first = Math.ceil(from / step);
+  // Counted, since beyond 2^53 a number and the next one are the same. So are then times that stand so near to one another.
+  for (let i = 0; i <= most + 1; ++i) {
+    const time = (first + i) * step;
+    if (time <= to && time !== times.at(-1)) times.push(time);
+  }
   return { step, times };
 }
 

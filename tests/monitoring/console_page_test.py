@@ -532,6 +532,17 @@ class Traces(unittest.TestCase):
         self.assertIn("metaserver::Files::open_read", shown.text("trace-detail"))
         self.assertIn("received OpenRead from command 70", shown.text("trace-detail"))
 
+    def test_who_follows_a_frame_or_shows_a_request_alone_by_keys_stays_in_the_detail(self):
+        shown = self.opened('await type("open_read"); key("Enter", "trace-search"); const press = (text) => { const button = [...document.querySelectorAll("#trace-detail button")].find((one) => one.textContent.includes(text));'
+                            'button.focus(); button.click(); return document.activeElement; };'
+                            'note("followed", press("received OpenRead from").textContent); note("back", press("sent OpenRead to").textContent);'
+                            'note("alone", press("Show it alone").id); note("of", at("trace-of").textContent); note("still", at("trace-detail").innerText.replace(/\\s+/g, " "));')
+        self.assertTrue(shown.body["data-followed"].startswith("sent OpenRead to metaserver 71"), shown.body["data-followed"])
+        self.assertTrue(shown.body["data-back"].startswith("received OpenRead from command 70"), shown.body["data-back"])
+        self.assertEqual(shown.body["data-alone"], "trace-detail")
+        self.assertEqual(shown.body["data-of"], "OpenRead, ReadChunk (flow 5)")
+        self.assertIn("metaserver::Files::open_read", shown.body["data-still"])
+
     def test_the_graph_of_a_request_says_who_called_whom_how_often_and_how_long_it_took(self):
         shown = self.opened('await choose("OpenRead, ReadChunk"); note("graph", document.querySelector("#trace-graph svg").getAttribute("aria-label"));')
         self.assertEqual(shown.body["data-graph"], "Who called whom: command 70 OpenRead of metaserver 71, 1 times; command 70 ReadChunk of chunkserver 72, 1 times")
@@ -551,8 +562,9 @@ class Traces(unittest.TestCase):
         text = json.dumps(recording())
         other = {"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, "ts": 5, "dur": 3, "name": "Paint"}]}
         foreign = {"traceEvents": [{"ph": "B", "pid": 1, "tid": 1, "ts": 5, "name": "Paint"}]}
-        broken = recording()
-        broken["traceEvents"][5]["ts"] = "soon"
+        broken, far = recording(), recording()
+        broken["traceEvents"][5]["ts"], far["traceEvents"][5]["ts"] = "9e9", 1e300
+        deep = {"traceEvents": [{"ph": "B", "pid": 1, "tid": 1, "ts": 5, "name": "f", "args": {"flow": 1}}] * 10001}
         files = []
         ends = {"traceEvents": [*recording()["traceEvents"], {"ph": "E", "pid": 0, "tid": 0, "ts": 99}]}
         for name, content, line in (
@@ -566,6 +578,8 @@ class Traces(unittest.TestCase):
                 ("web.json", json.dumps(other), "web.json is a trace of another program."),
                 ("foreign.json", json.dumps(foreign), "foreign.json is a trace of another program, or was changed: event 1 has no number of a flow."),
                 ("changed.json", json.dumps(broken), "changed.json is a trace of another program, or was changed: event 6 says no process, thread or time."),
+                ("far.json", json.dumps(far), "far.json is a trace of another program, or was changed: event 6 says no process, thread or time."),
+                ("deep.json", json.dumps(deep), "deep.json is a trace of another program, or was changed: more than 10000 calls are in one another."),
                 ("ends.json", json.dumps(ends), "ends.json is a trace of another program, or was changed: a call ends that did not begin.")):
             files.append((name, content, line))
         shown = self.opened(f"const seen_then = []; for (const [name, text] of {json.dumps([file[:2] for file in files])}) {{ await open(name, text);"
@@ -580,6 +594,50 @@ class Traces(unittest.TestCase):
         large = self.opened('const chosen = new File(["{}"], "large.json"); Object.defineProperty(chosen, "size", { value: 1 << 29 });'
                             'const drop = new Event("drop", { cancelable: true }); drop.dataTransfer = { files: [chosen] }; dispatchEvent(drop); await pause(300);')
         self.assertEqual(large.text("trace-problem"), "large.json has 512 MiB, and this page reads 256 MiB at most. Record for a shorter time, or open it in Perfetto.")
+
+    def test_a_recording_of_more_chains_than_a_call_has_arguments_is_shown(self):
+        shown = self.opened('const events = []; for (let i = 0; i < 130000; ++i) events.push({ ph: "B", pid: 0, tid: i, ts: i, name: "client::Reader::read", args: { flow: 5 } },'
+                            '{ ph: "E", pid: 0, tid: i, ts: 200000 + i }); await open("many.json", JSON.stringify({ traceEvents: events }));')
+        self.assertEqual(shown.text("trace-problem"), "")
+        self.assertEqual(shown.text("trace-summary"), "many.json: 1 process, 0 requests of 1 flow, 329.999 ms, 130,000 calls, 0 frames (260,000 events)")
+
+    def more(self, flow, steps):
+        """The recording with more in a chain of the chunkserver: (ts, function), or (ts,) where one ends, or (ts, "sent" or "received", frame)."""
+        events = recording()
+        for ts, *what in steps:
+            event = {"pid": 2, "tid": 3, "ts": ts, "args": {"flow": flow}}
+            if len(what) == 2:
+                event |= {"ph": "i", "s": "t", "cat": "frame", "name": what[1], "args": {"flow": flow, "call": "d4", "frame": what[0]}}
+            events["traceEvents"].append(event | ({"ph": "E"} if not what else {"ph": "B", "name": what[0]} if len(what) == 1 else {}))
+        return events
+
+    def test_a_request_that_is_not_answered_lasts_as_long_as_its_server_waits(self):
+        asked = [(100, "rpc::serve_requests"), (110, "received", "WriteChunk"), (111, "chunkserver::WriteChunkHandler::serve")]
+        part, answer = (115, "sent", "WriteChunk (goes on)"), (140, "sent", "WriteChunk (goes on)")
+        for steps, duration in (([*asked, (120, "(waits)")], "41.900 ms"), ([*asked, part, (120, "(waits)")], "41.900 ms"),
+                                ([*asked, (120, "(waits)"), (130,), answer, (150,), (160, "(waits)")], "60.000 µs")):
+            self.assertIn(f"WriteChunk chunkserver 72 0.100 ms {duration}", self.opened(events=self.more(7, steps)).text("trace-flows"))
+
+    def test_what_a_server_sleeps_between_heartbeats_is_not_counted(self):
+        # Two heartbeats of 0.5 ms each.
+        link, sleep = "chunkserver::MetaserverLink::send_heartbeat", "runtime::TaskGroup::sleep_until"
+        steps = [(1000, "chunkserver::MetaserverLink::run")]
+        for ts in (1000, 11500):
+            steps += [(ts, link), (ts + 10, "sent", "Heartbeat"), (ts + 20, "(waits)"), (ts + 480,), (ts + 500,), (ts + 500, sleep), (ts + 500, "(waits)"), (ts + 10500,), (ts + 10500,)]
+        self.assertIn("Heartbeat chunkserver 72 1.000 ms 1.000 ms", self.opened(events=self.more(8, steps[:-2])).text("trace-flows"))
+
+    def test_what_says_what_a_process_is_and_what_the_page_does_not_know_has_no_time(self):
+        events = recording()
+        events["traceEvents"][0] |= {"ts": "9e9", "dur": 1e300}
+        events["traceEvents"] += [{"ph": "M", "name": "waiting", "pid": 0, "tid": 0, "ts": 9e9}, {"ph": "X", "pid": 1, "tid": 1, "ts": 9e9, "dur": 9e9, "name": "Paint"}]
+        self.assertIn(", 42.000 ms, 10 calls,", self.opened(events=events).text("trace-summary"))
+
+    def test_what_was_done_long_after_the_first_event_is_zoomed_to_as_near(self):
+        events = recording()
+        events["traceEvents"] += [{"ph": "B", "pid": 2, "tid": 1, "ts": 3e14, "name": "runtime::Timer::late", "args": {"flow": 12}}, {"ph": "E", "pid": 2, "tid": 1, "ts": 3e14 + 1}]
+        shown = self.opened('await type("late"); document.querySelector("[data-kind=flows]").click(); await choose("runtime::Timer::late");'
+                            'for (let i = 0; i < 9; ++i) at("trace-nearer").click(); await pause(200); note("seen", seen());', events)
+        self.assertIn("300,000,000,000,000", shown.body["data-seen"])
 
     def test_it_fits_a_telephone_and_names_are_shown_as_they_are(self):
         events = recording()
