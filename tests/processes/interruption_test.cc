@@ -33,10 +33,10 @@ constexpr bool kSignalsAreLate = false;
 class Interruption : public ProcessCluster {
  protected:
   void SetUp() override {
+    ProcessCluster::SetUp();
     // It keeps a signal back until the thread that got it calls something that it knows, and a command's first thread waits in
     // the C++ library.
     if (kSignalsAreLate) GTEST_SKIP() << "the thread sanitizer hands no signal to a command that waits";
-    ProcessCluster::SetUp();
   }
   /// A cluster, and a pipe that somebody writes to very slowly.
   void start_with_pipe() {
