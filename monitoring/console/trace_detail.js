@@ -1,4 +1,4 @@
-// What is known of one call, in a line beside the pointer and in full below the timeline.
+// This describes one call: in a line beside the pointer, and in full below the timeline.
 import { element, facts } from "./dom.js";
 import { counted } from "./format.js";
 import { isThread, kElsewhere, kGoesOn, kWaits } from "./trace_file.js";

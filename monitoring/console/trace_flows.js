@@ -1,4 +1,5 @@
-// What is known of each flow of a recording: for what it was done, where it began, how long it lasted, and what of it is searched for.
+// This finds out for each flow of a recording what it was done for, where it began and how long it lasted, and which flows and calls
+// have the words of a search.
 import { kElsewhere } from "./trace_file.js";
 import { listed, shortened } from "./trace_times.js";
 import { lastWaits, sleepsOf } from "./trace_waits.js";
@@ -39,7 +40,7 @@ export function describeFlows(recording) {
     flow.lasted = Math.max(0, flow.end - flow.begin - (slept.get(index) ?? 0));
     flow.isRequest = shown.length > 0;
     flow.title = shown.length ? listed(shown, 4) : flow.methods[0] ?? (flow.first >= 0 ? shortened(names[calls.name[flow.first]], 48) : kElsewhere);
-    // What a command does is one flow, the largest of its process.
+    // All that a command does is one flow. Smaller flows of its process are timers and threads.
     if (kind === "command" && !(commands.get(flow.process)?.calls >= flow.calls)) commands.set(flow.process, flow);
   });
   for (const flow of commands.values()) flow.isRequest = true;

@@ -44,7 +44,7 @@ class Calls {
     return this.nodes.get(id);
   }
 
-  // What a process sends, it sends for what it was asked for last.
+  // A frame does not say for which request a process sent it. The latest one that the process was asked for counts.
   sender(frame) {
     if (!frame.from) return this.node(-1, "others that asked");
     const asked = (this.received.get(this.key(frame, frame.from)) ?? []).findLast(({ time }) => time <= frame.from.time);

@@ -1,11 +1,11 @@
-// Which time of a recording is no part of a flow, though it belongs to it: who serves a connection waits for the next request of it, and
-// a server sleeps until it does something again.
+// Some time in a flow is not spent on its request. Whoever serves a connection waits for its next request, and a server sleeps until it
+// does something again. This finds that time.
 import { kWaits } from "./trace_file.js";
 
 const kSleeps = "runtime::TaskGroup::sleep_until";
 const kClients = ["command", "mount"]; // what these wait for, somebody waits for who asked them
 
-// What each lane sent and received, in the order of time, and when the latest request had come then.
+// Returns for each lane its frames in the order of time. `asked` is when the latest request had come by then.
 function framesByLane({ frames, lanes }) {
   const own = lanes.map(() => []);
   for (const frame of frames) {
@@ -31,7 +31,7 @@ class Parties {
     for (const { call, goesOn, from } of frames) if (call !== null && goesOn && from && this.asked.get(call) !== from.lane) this.answered.set(call, from.lane);
   }
 
-  // Whether a wait in a lane, in which this frame was the latest one, is none for what is done for that frame's request.
+  // Returns true when a wait in a lane is for the next request, and not for the one to which the latest frame of the lane belongs.
   waitsForNext(wait, lane, { frame, sends, time, asked }) {
     const { call, goesOn } = frame, { begin, parent } = this.calls;
     if ((sends && !goesOn) || this.asked.get(call) === lane) return false; // it has asked somebody itself
@@ -57,7 +57,7 @@ export function lastWaits(recording) {
     if (forNext || roles[calls.name[call]].forOthers) last[call] = begin;
     if (parent >= 0 && Number.isNaN(last[parent])) last[parent] = last[call];
   }
-  // What is called in such a wait, or below it, ends with it.
+  // For its flow, a call below a function that waits for others ended when that function began to wait.
   const below = new Uint8Array(calls.count);
   for (let call = 0; call < calls.count; ++call) {
     const parent = calls.parent[call];

@@ -35,7 +35,7 @@ void answer_once(int device) {
   ::pause();
 }
 
-/// What a process does with the mount that it got.
+/// This is what a server does once it has the device.
 enum class Serves { kEndsWhenAsked, kNothing, kAnswersOnce };
 
 /// A process that awaits a mount. It ends with 0 when it was asked something, and with 1 when nobody came.
@@ -110,8 +110,12 @@ TEST(HandedMount, LeavesNobodyWaitingWhenItsServerHasHeardAndDoesNotAnswer) {
   const pid_t maker = ::fork();
   if (maker == 0) ::_exit(hand(server, scratch.path(), 200ms).code() == Code::kUnavailable ? 0 : 1);
   int status = -1;
-  for (int look = 0; look < 1000 && ::waitpid(maker, &status, WNOHANG) == 0; ++look)
-    ::usleep(10'000);
+  pid_t ended = 0;
+  for (int look = 0; look < 1000 && ended == 0; ++look) {
+    ended = ::waitpid(maker, &status, WNOHANG);
+    if (ended == 0) ::usleep(10'000);
+  }
+  if (ended == 0) ::kill(maker, SIGKILL);
   EXPECT_EQ(status, 0) << "it waits for its thread, which waits for the server";
   EXPECT_FALSE(mounted_device(scratch.path()));
 }
