@@ -8,7 +8,7 @@ packages=(
   libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3 python3-yaml
-  python3-fsspec python3-pandas python3-build python3-setuptools python3-wheel python3-venv curl jq
+  python3-fsspec python3-pandas python3-build python3-setuptools python3-wheel python3-venv curl git jq xz-utils
 )
 # The package with promtool, which tries the alerts, starts a Prometheus at port 9090: not on every machine that builds.
 [ "${1:-}" = --check ] && packages+=(clang-tidy-19 prometheus)
