@@ -13,8 +13,9 @@ LIMIT = 90  # seconds that an operation may take: a fault may hold it up
 
 
 class Load:
-    def __init__(self, cluster, directory, seed, pace=1.0, size=14 << 20):
-        """`pace`: with 2, clients rest for twice as long between operations; `size`: bytes of a file that is put and got."""
+    def __init__(self, cluster, directory, seed, pace=1.0, size=14 << 20, journal=None):
+        """`pace`: with 2, clients rest for twice as long between operations; `size`: bytes of a file that is put and got; `journal`: a file that is told of
+        each round of operations: what, when it began, seconds, and whether it failed."""
         self.cluster, self.directory = cluster, pathlib.Path(directory)
         self.rng = random.Random(f"load {seed}")
         self.stopping = threading.Event()
@@ -23,7 +24,7 @@ class Load:
         (self.directory / "big").write_bytes(os.urandom(size))
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.mount = self.directory / "mnt"
-        self.pace = pace
+        self.pace, self.journal = pace, journal and open(journal, "a", buffering=1, encoding="utf-8")
         self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
                         [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4), (self.shared, 1.0)]]
 
@@ -59,11 +60,15 @@ class Load:
     def repeat(self, work, pause):
         name = f"{threading.get_ident():x}"
         while not self.stopping.is_set():
+            began, failed = time.time(), False
             try:
                 work(name)
                 self.done += 1
             except (subprocess.SubprocessError, ValueError, KeyError):
                 self.failed += 1  # what a fault does to a client is no matter here
+                failed = True
+            if self.journal:
+                self.journal.write(json.dumps({"what": work.__name__, "began": round(began, 3), "s": round(time.time() - began, 3), "failed": failed}) + "\n")
             time.sleep(pause * self.pace)
 
     def transfer(self, name):

@@ -19,7 +19,10 @@ import subprocess
 
 from foretelling import FORETELL, judge_foretelling
 from guilty import guilty_regions, is_guilty
+from operations import Operations
 from shares import balanced, share
+
+STEADY = ["hang", "delay", "busy", "deadlock", "lock"]  # they reach no limit: they end in an operation that fails or is slow
 
 PAST = 240  # seconds before a fault that RAMS learns a process's own line from
 LOCALISE = ["orion", "orion-text", "mean-shift"]
@@ -30,6 +33,7 @@ class Recording:
     def __init__(self, directory, binaries):
         self.name, self.monitor, self.forms = directory.name, binaries / "kintsugi-monitor", binaries / "metric_forms"
         self.runs, self.traces, self.healthy = [], [], []
+        operations = Operations(directory)
         trace = None
         for line in (directory / "runs.jsonl").read_text().splitlines():
             run = json.loads(line)
@@ -38,6 +42,8 @@ class Recording:
                 cut = run["began"] + 0.8 * (run["ended"] - run["began"])
                 self.healthy.append((trace, run["began"], cut))
                 run = {"kind": "none", "number": -1, "server": "", "began": cut, "fault_began": cut, "failed": None, "ended": run["ended"], "load": 1}
+            if run["kind"] in STEADY:
+                run["failed"] = operations.first_failure(run["fault_began"], run["ended"], self.healthy)
             if trace is not None and trace.exists():
                 self.runs.append({**run, "trace": trace})
 

@@ -43,10 +43,14 @@ HEALTHY_RUN = 100.0  # seconds of a run without a fault
 STEADY_FAULT = 90.0  # seconds of a fault that reaches no limit: a hog, a hang or a delay
 MOST_CONNECTIONS = 150  # that a client which closes none of them may have
 DELAY = 1.0  # seconds that each message waits
+BUSY = 0.1  # seconds that a server computes for each message
 FEWEST_RATE = 0.2  # passes a second that are counted on, however few there were
 FEWEST_SOCKETS = 40  # that leak until the limit: fewer come and go in a healthy process
 HEALTHY = ["none", "shifted", "restart"]
-KINDS = ["sockets", "memory", "connections", "hog", "hang", "delay", *HEALTHY]
+KINDS = ["sockets", "memory", "connections", "hog", "hang", "delay", "busy", "deadlock", "lock", *HEALTHY]
+# What is set for a fault that reaches no limit, and where: a lock is the metaserver's, which changes no metadata then.
+STEADY = {"hang": ("serve-stream", "hang"), "delay": ("serve-stream", "delay", "--delay", DELAY), "busy": ("serve-stream", "cpu-loop", "--delay", BUSY),
+          "deadlock": ("deadlock", "hang"), "lock": ("store-commit", "hang")}
 LARGE = {"servers": 10, "policy": "rs-6-3-1024k"}
 SMALL = {"servers": 5, "policy": "rs-2-1-256k"}
 SIZES = {10: 14 << 20, 5: 4 << 20}  # bytes of a file, by the number of servers
@@ -85,8 +89,10 @@ def draw(seed, number, kinds, servers):
            "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
     if kind == "shifted":
         run["load"] = rng.choice([0.5, 2])
-    if run["kind"] in ("hang", "delay"):
-        run["point"] = "serve-stream"
+    if run["kind"] in STEADY:
+        run["point"] = STEADY[run["kind"]][0]
+    if run["kind"] == "lock":
+        run["server"] = "metaserver"
     return run
 
 
@@ -143,9 +149,8 @@ def begin_fault(cluster, run):
         means = Crowded(pid)
         means.begin()
         return None, means
-    if run["kind"] in ("hang", "delay"):
-        wait = ["--delay", DELAY] if run["kind"] == "delay" else []
-        cluster.output("fault", "set", run["server"], run["point"], run["kind"], "--times", 0, *wait)
+    if run["kind"] in STEADY:
+        cluster.output("fault", "set", run["server"], *STEADY[run["kind"]], "--times", 0)
         return None, NoMeans()
     if run["kind"] == "connections":
         limit = open_files(pid) + MOST_CONNECTIONS
@@ -199,7 +204,7 @@ def record_run(cluster, run, journal):
     with open(journal, "a", encoding="utf-8") as out:
         out.write(json.dumps(run) + "\n")
     means.end()
-    if run["kind"] in ("hang", "delay"):
+    if run["kind"] in STEADY:
         cluster.output("fault", "clear", run["server"], limit=30)  # a server does not stop while one of its streams hangs
     if run["kind"] != "none":
         cluster.restart(run["server"])
@@ -239,7 +244,7 @@ def record(arguments):
     work = pathlib.Path(tempfile.mkdtemp(prefix="metrics-", dir=arguments.dir)).resolve()
     shape = SMALL if arguments.small else LARGE
     cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n', snapshots="", **shape)
-    load = Load(cluster, work, arguments.seed, arguments.pace, SIZES[cluster.servers])
+    load = Load(cluster, work, arguments.seed, arguments.pace, SIZES[cluster.servers], arguments.out / "operations.jsonl")
     trace = arguments.out / f"trace-{done + 1}"
     load.start()
     breathing = Breathing(load, f"{arguments.seed} {done}", arguments.pace)
