@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/base/statistics.h"
+#include "monitoring/metrics/orion/beside_peers.h"
 #include "monitoring/metrics/orion/rarity.h"
 #include "monitoring/metrics/trace/coarser.h"
 
@@ -68,34 +69,40 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
   return out;
 }
 
-/// Share of each region, by name, in the time that regions were open.
-std::map<std::string, double> shares(const Series& series,
-                                     const std::vector<std::pair<size_t, size_t>>& rows) {
+/// How often each region was seen open, by name: sums over all rows.
+std::map<std::string, double> seen_open(const Series& series) {
   std::map<std::string, double> out;
-  double sum = 0;
-  for (const auto& [begin, end] : rows)
-    for (size_t row = begin; row < end; ++row)
-      for (const metric_trace::OpenRegion& each : series.open[row]) {
-        out[series.regions[each.region]] += each.open;
-        sum += each.open;
-      }
-  for (auto& [name, share] : out)
-    share /= sum;
+  for (const auto& row : series.open)
+    for (const metric_trace::OpenRegion& each : row)
+      out[series.regions[each.region]] += each.open;
   return out;
 }
 
-std::vector<OddRegion> regions_of(const std::vector<Compared>& windows, const Series& healthy,
-                                  const Series& now) {
-  std::vector<std::pair<size_t, size_t>> rows;
-  for (const Compared& window : windows)
-    rows.emplace_back(window.begin, window.begin + window.healthy->size());
-  const auto before = shares(healthy, {{0, healthy.rows()}});
+double sum_of(const std::map<std::string, double>& seen) {
+  double sum = 0;
+  for (const auto& [name, open] : seen)
+    sum += open;
+  return sum;
+}
+
+/// A row sees only what is open at that moment, so that a region of a millisecond is seen a few times in a minute. What
+/// counts is how many times more often it was seen than the healthy time lets expect, in deviations of a count.
+std::vector<OddRegion> regions_of(const Series& healthy, const Series& now) {
+  const auto before = seen_open(healthy), after = seen_open(now);
+  const double all_before = sum_of(before), all_after = sum_of(after);
+  const auto rows = static_cast<double>(now.rows()) / std::max(static_cast<double>(healthy.rows()), 1.0);
   std::vector<OddRegion> out;
-  for (const auto& [name, share] : shares(now, rows)) {
+  for (const auto& [name, open] : after) {
     const auto found = before.find(name);
-    out.push_back({.name = name, .share = share, .healthy = found == before.end() ? 0 : found->second});
+    const double usual = found == before.end() ? 0 : found->second;
+    const double surplus = (open - usual * rows) / std::sqrt(usual * rows + 1);
+    if (surplus < OddRegion::kLeastSurplus) continue;
+    out.push_back({.name = name,
+                   .share = open / all_after,
+                   .healthy = all_before > 0 ? usual / all_before : 0,
+                   .surplus = surplus});
   }
-  std::ranges::stable_sort(out, [](auto& a, auto& b) { return a.lift() > b.lift(); });
+  std::ranges::stable_sort(out, std::greater(), &OddRegion::surplus);
   out.resize(std::min(out.size(), kNamed));
   return out;
 }
@@ -126,24 +133,25 @@ void compare_loads(const HealthyWindows& model, const Series& healthy, const Ser
   finding.foreign_load = median < quantile_of(known, 0.01) || median > quantile_of(known, 0.99);
 }
 
-/// Who a finding is compared with.
+/// Who a finding is compared with, itself included.
 struct Reference {
-  std::vector<const Shifts*> peers;  ///< empty: there are too few
-  bool of_role = false;              ///< all of them have its role
+  std::vector<const Shifts*> processes;
+  bool of_role = false;  ///< all of them have its role
 };
 
 Reference reference_of(const std::vector<Finding>& findings, size_t which) {
   const std::string role = metric_trace::role_of(findings[which].source);
-  std::vector<const Shifts*> of_role, others;
-  for (size_t i = 0; i < findings.size(); ++i) {
-    if (i == which) continue;
-    others.push_back(&findings[i].shifts);
-    if (metric_trace::role_of(findings[i].source) == role) of_role.push_back(&findings[i].shifts);
+  std::vector<const Shifts*> of_role, all;
+  for (const Finding& each : findings) {
+    all.push_back(&each.shifts);
+    if (metric_trace::role_of(each.source) == role) of_role.push_back(&each.shifts);
   }
-  if (of_role.size() >= kFewestPeers) return {.peers = std::move(of_role), .of_role = true};
-  if (others.size() < kFewestPeers) others.clear();
-  return {.peers = std::move(others)};
+  if (of_role.size() > kFewestPeers) return {.processes = std::move(of_role), .of_role = true};
+  return {.processes = std::move(all)};
 }
+
+/// What healthy processes show, by group and metric: all of a group share it.
+using HealthyRarities = std::map<std::pair<std::vector<const Shifts*>, std::string>, double>;
 
 /// Returns the rarity that healthy processes still show. A rarer shift is beyond them.
 double rarest_healthy(const Finding& finding) {
@@ -152,17 +160,21 @@ double rarest_healthy(const Finding& finding) {
 }
 
 /// Relations of metrics accuse nobody who has peers: in healthy recordings they differ from one time to another.
-void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
+void compare_levels(Finding& finding, const Reference& reference, HealthyRarities& healthy) {
   const Shifts& own = finding.shifts;
-  const double most = rarest_healthy(finding);
-  finding.peers = peers.size();
+  const Group group(reference.processes);
+  finding.peers = reference.processes.size() - 1;
   finding.excess = 0;
   double farthest = 0;
   for (OddMetric& metric : finding.metrics) {
     metric.score = 0;
-    const MetricShifts* const shifts = own.find(common_name(metric.name, finding.source));
+    const std::string name = common_name(metric.name, finding.source);
+    const MetricShifts* const shifts = own.find(name);
     if (shifts == nullptr) continue;
-    const Shift shift = shift_of(own, *shifts, peers);
+    const auto [known, is_new] = healthy.try_emplace({reference.processes, name});
+    if (is_new) known->second = group.rarest_when_healthy(name);
+    const double most = kShiftMargin * std::max(rarest_healthy(finding), known->second);
+    const Shift shift = group.shift_of(own, name);
     metric.score = shift.size;
     metric.odd = shift.rarity > most;
     metric.healthy = shifts->mean;
@@ -170,7 +182,7 @@ void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
     finding.excess = std::max(finding.excess, shift.rarity / most);
     if (!metric.odd || metric.score <= farthest) continue;
     farthest = metric.score;
-    finding.from_ns = own.middles_ns[shift.window] - own.window_ns / 2;
+    finding.from_ns = shift.middle_ns - own.window_ns / 2;
     finding.to_ns = finding.from_ns + own.window_ns;
   }
   std::ranges::stable_sort(finding.metrics, std::greater(),
@@ -181,7 +193,7 @@ void compare_levels(Finding& finding, const std::vector<const Shifts*>& peers) {
 bool runs_out(const Finding& finding, const std::string& metric) {
   const MetricShifts* const shifts = finding.shifts.find(common_name(metric, finding.source));
   if (shifts == nullptr || !std::isfinite(shifts->goes_to)) return false;
-  const Shift shift = shift_of(finding.shifts, *shifts, {});
+  const Shift shift = Group({&finding.shifts}).shift_of(finding.shifts, shifts->name);
   return shift.rarity > rarest_healthy(finding) && shift.moved * (shifts->goes_to - shifts->mean) > 0;
 }
 
@@ -194,11 +206,12 @@ void note_what_runs_out(Finding& finding) {
 }
 
 void compare_with_peers(std::vector<Finding>& findings) {
+  HealthyRarities healthy;
   for (size_t i = 0; i < findings.size(); ++i) {
     const Reference reference = reference_of(findings, i);
     // Whoever is judged by itself is who was asked for: there is nobody else whom it could be told from.
     findings[i].alone = !reference.of_role && findings.size() > 1;
-    if (!reference.peers.empty()) compare_levels(findings[i], reference.peers);
+    if (reference.processes.size() > kFewestPeers) compare_levels(findings[i], reference, healthy);
     if (findings[i].alone) note_what_runs_out(findings[i]);
   }
   for (Finding& finding : findings)
@@ -272,7 +285,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
   out.from_ns = now.t_ns[oddest.begin];
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
-  out.regions = regions_of(windows, healthy, now);
+  out.regions = regions_of(healthy, now);
   out.shifts = shifts_of(healthy, now, oddest.healthy->preparation());
   out.moved = moved_in(oddest, healthy);
   compare_loads(*oddest.healthy, healthy, now, out);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "monitoring/metrics/orion/beside_peers.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/orion/shifts.h"
 #include "monitoring/metrics/trace/series.h"
@@ -26,8 +27,10 @@ struct OddMetric {
 
 struct OddRegion {
   std::string name;
-  double share = 0;    ///< share of all time that regions were open, in the windows that count
+  double share = 0;    ///< share of all time that regions were open
   double healthy = 0;  ///< the same share on the healthy trace
+  double surplus = 0;  ///< how much more often it was seen open than then, in deviations of such a count
+  static constexpr double kLeastSurplus = 2;
   double lift() const { return share / std::max(healthy, 1e-3); }
 };
 
@@ -36,7 +39,7 @@ struct Finding {
   std::string source;
   /// Metrics at odds, at most kNamed: first those that run out, then those that are odd, and of these the farthest off.
   std::vector<OddMetric> metrics;
-  /// Regions at odds, the highest lift first, at most kNamed; empty: no region was recorded.
+  /// Regions that were open more than before, the greatest surplus first, at most kNamed; empty: there is none.
   std::vector<OddRegion> regions;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.

@@ -1,8 +1,4 @@
-/// How far the levels of a process's metrics moved since a healthy time, beside what its peers did meanwhile.
-///
-/// Few windows of one process prove little: a metric that moves in rare steps has shown hardly anything of what it may do.
-/// Its peers, processes with the same metrics, are a second healthy reference, then and now. So two things are told of a
-/// shift: its size, by which metrics and processes are ranked, and its rarity, by which they are reported. Pure.
+/// How far the levels of a process's metrics moved since a healthy time: means in windows, then and now. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +10,6 @@
 
 namespace kintsugi::orion {
 
-/// A reference of fewer processes is none.
-inline constexpr size_t kFewestPeers = 3;
-/// Windows that count: a shift that is gone in the next window is none.
-inline constexpr size_t kShiftedWindows = 3;
 /// A trend towards a limit that takes longer says nothing of what is wrong now.
 inline constexpr double kEndsWithinSeconds = 86400;
 
@@ -25,10 +17,9 @@ inline constexpr double kEndsWithinSeconds = 86400;
 struct MetricShifts {
   /// Without the name of the process, which labels have: the same metric of a peer has the same name.
   std::string name;
-  double mean = 0, deviation = 0;  ///< mean and deviation of the means of healthy windows
-  double independent = 2;          ///< so many of those would say as much if none resembled its neighbour
-  /// By window of now: its mean less the healthy one; NaN: most of its rows are not known.
-  std::vector<double> moved;
+  double mean = 0;  ///< of healthy windows
+  /// By healthy window, and by window of now: its mean less the healthy one; NaN: most of its rows are not known.
+  std::vector<double> usual, moved;
   /// The limit that it goes towards now, with a trend that is certain and ends there within kEndsWithinSeconds; kMissing: it does
   /// not, or has no limit.
   double goes_to = metric_trace::kMissing;
@@ -36,8 +27,9 @@ struct MetricShifts {
 
 struct Shifts {
   std::vector<MetricShifts> metrics;  ///< all that moved on the healthy trace
-  std::vector<int64_t> middles_ns;    ///< by window of now: the time of its middle
-  int64_t window_ns = 0;              ///< how long a window is
+  /// By healthy window, and by window of now: the time of its middle.
+  std::vector<int64_t> healthy_middles_ns, middles_ns;
+  int64_t window_ns = 0;  ///< how long a window is
 
   const MetricShifts* find(const std::string& name) const;
 };
@@ -50,19 +42,5 @@ inline constexpr size_t kFewestShiftRows = 20;
 
 /// The name of a metric without that of its process.
 std::string common_name(const std::string& metric, const std::string& source);
-
-/// Means over the kShiftedWindows windows in which a metric is farthest off, once what the median of its peers did at the
-/// same time is left out.
-struct Shift {
-  /// In deviations: the largest of what it does by itself, what its peers do (both on healthy traces), and how far these are
-  /// apart now.
-  double size = 0;
-  double rarity = 0;  ///< the deviation of a normal variable that is as rare
-  double moved = 0;   ///< what it did itself in those windows
-  size_t window = 0;  ///< the one in which it is farthest off
-};
-
-/// Of metric `metric` of `own`. Without enough peers that have it: beside its own healthy windows.
-Shift shift_of(const Shifts& own, const MetricShifts& metric, const std::vector<const Shifts*>& peers);
 
 }  // namespace kintsugi::orion

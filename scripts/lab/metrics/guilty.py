@@ -1,10 +1,11 @@
 """Which metrics show a fault, by its kind, and in which regions it happens, by its point: fixed before anything was recorded."""
 
-TRAFFIC = ["calls", "read_bytes", "written_bytes", "link_bytes", "rx_", "tx_", "connections", "loop_lag"]
+TRAFFIC = ["calls", "request_seconds", "read_bytes", "written_bytes", "link_bytes", "rx_", "tx_", "connections", "loop_lag"]
 GUILTY = {"sockets": ["fds", "sockets_inuse", "rpc_connections"],
           "connections": ["fds", "sockets_inuse", "rpc_connections", "TcpCurrEstab"],
           "hog": ["cpu", "run_delay", "utime", "stime", "ctxt_switches", "loop_lag"],
-          "hang": TRAFFIC, "delay": TRAFFIC,
+          "hang": TRAFFIC, "delay": TRAFFIC, "deadlock": TRAFFIC, "lock": TRAFFIC,
+          "busy": ["cpu", "utime", "run_delay", "ctxt_switches", *TRAFFIC],
           "memory": ["rss", "RssAnon", "VmData", "vsize", "resident_memory", "minflt", "page_faults"]}
 
 
@@ -13,8 +14,9 @@ def is_guilty(run, *names):
 
 # Regions that are open when an execution passes the point. Connections from outside and a hog happen in none.
 REGIONS = {"disk-write": ["chunkserver.append", "chunkserver.commit", "chunkserver.segment_append"],
-           "serve-stream": ["serve.ReadChunk", "serve.WriteChunk", "serve.PartialSum"]}
+           "serve-stream": ["serve.ReadChunk", "serve.WriteChunk", "serve.PartialSum"],
+           "deadlock": ["serve.ReadChunk", "chunkserver.read_chunk"], "store-commit": ["metaserver.commit_batch"]}
 
 
 def guilty_regions(run):
-    return REGIONS[run["point"]] if run["kind"] in ("sockets", "memory", "hang", "delay") else []
+    return REGIONS[run["point"]] if run["kind"] in ("sockets", "memory", "hang", "delay", "busy", "deadlock", "lock") else []

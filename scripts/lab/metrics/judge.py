@@ -70,7 +70,7 @@ def judge_orion(recordings, method, said):
     faulty = servers = metrics = accused = healthy = sites = with_site = 0
     for recording in recordings:
         for run in recording.runs:
-            end = run["failed"] or run["ended"]
+            end = run["ended"] if run["kind"] in STEADY else run["failed"] or run["ended"]
             found = recording.judge(method, recording.healthy_of(run), run["trace"], run["fault_began"], end)
             found = [one for one in found if "metrics" in one]
             if method == "mean-shift":

@@ -1,0 +1,223 @@
+#include "monitoring/metrics/orion/beside_peers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "common/base/statistics.h"
+#include "monitoring/metrics/orion/rarity.h"
+
+namespace kintsugi::orion {
+
+namespace {
+
+/// A value of a window, by the time of its middle.
+struct Point {
+  int64_t t_ns = 0;
+  double value = 0;
+};
+
+/// A metric of one process: windows that say what is usual, and those that are judged, both sorted by time.
+struct Member {
+  std::vector<Point> usual, judged;
+  double mean = 0;
+  int64_t window_ns = 0;
+};
+
+/// A variance that was learnt from few values, and how many are free to differ.
+struct Variance {
+  double value = 0, degrees = 1;
+};
+
+/// One that rules the others brings its own degrees of freedom and no more (Welch 1947).
+Variance sum_of(const std::vector<Variance>& variances) {
+  double sum = 0, squares = 0;
+  for (const Variance& each : variances) {
+    sum += each.value;
+    squares += each.value * each.value / each.degrees;
+  }
+  return {.value = sum, .degrees = squares > 0 ? sum * sum / squares : 1};
+}
+
+/// Returns the value of the window nearest to that time; none: no window is near.
+std::optional<double> at(const std::vector<Point>& points, int64_t t_ns, int64_t window_ns) {
+  const auto next = std::ranges::lower_bound(points, t_ns, {}, &Point::t_ns);
+  std::optional<double> out;
+  int64_t nearest_ns = window_ns;
+  const auto look_at = [&](const Point& point) {
+    const int64_t apart_ns = std::abs(point.t_ns - t_ns);
+    if (apart_ns > nearest_ns) return;
+    nearest_ns = apart_ns;
+    out = point.value;
+  };
+  if (next != points.begin()) look_at(*std::prev(next));
+  if (next != points.end()) look_at(*next);
+  return out;
+}
+
+std::vector<double> others_at(const std::vector<Member>& all, std::vector<Point> Member::* side,
+                              const Member& own, int64_t t_ns) {
+  std::vector<double> out;
+  for (const Member& each : all)
+    if (&each != &own)
+      if (const auto theirs = at(each.*side, t_ns, own.window_ns)) out.push_back(*theirs);
+  return out;
+}
+
+/// How far a metric usually is from the median of the others; without enough others: from its own mean.
+Variance usual_variance(const std::vector<Member>& all, const Member& own) {
+  std::vector<double> apart;
+  for (const Point& point : own.usual) {
+    const std::vector<double> others = others_at(all, &Member::usual, own, point.t_ns);
+    if (all.size() <= kFewestPeers)
+      apart.push_back(point.value);
+    else if (others.size() >= kFewestPeers)
+      apart.push_back(point.value - median_of(others));
+  }
+  const double deviation = apart.size() < 2 ? 0 : deviation_of(apart);
+  const double least = 1e-3 * std::abs(own.mean) + 1e-12;
+  return {.value = std::pow(std::max(deviation, least), 2),
+          .degrees = std::max(independent_of(apart.size(), resemblance_of(apart)) - 1, 1.0)};
+}
+
+struct WindowShift {
+  double size = 0, rarity = 0, moved = 0;
+  int64_t middle_ns = 0;
+};
+
+WindowShift shift_in(const std::vector<Member>& all, const Member& own, const Variance& usual,
+                     const Point& judged) {
+  const auto [t_ns, moved] = judged;
+  WindowShift out{.moved = moved, .middle_ns = t_ns};
+  double off = moved;
+  Variance variance = usual;
+  const std::vector<double> others = others_at(all, &Member::judged, own, t_ns);
+  if (others.size() >= kFewestPeers) {
+    const double median = median_of(others);
+    off -= median;
+    double apart = 0;
+    for (const double theirs : others)
+      apart += (theirs - median) * (theirs - median) / static_cast<double>(others.size());
+    if (apart > usual.value)
+      variance =
+          sum_of({usual, {.value = apart - usual.value, .degrees = static_cast<double>(others.size() - 1)}});
+  }
+  out.size = std::abs(off) / std::sqrt(variance.value);
+  out.rarity = as_normal(out.size, variance.degrees);
+  return out;
+}
+
+/// By member. Those that have nothing usual are no members.
+std::vector<Shift> shifts_among(const std::vector<Member>& all) {
+  std::vector<Variance> variances;
+  double sum = 0;
+  for (const Member& each : all) {
+    variances.push_back(usual_variance(all, each));
+    sum += variances.back().value;
+  }
+  const double degrees = sum_of(variances).degrees;
+  std::vector<Shift> out(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Variance usual{.value = std::max(sum / static_cast<double>(all.size()), variances[i].value),
+                         .degrees = degrees};
+    std::vector<WindowShift> windows;
+    for (const Point& judged : all[i].judged)
+      windows.push_back(shift_in(all, all[i], usual, judged));
+    std::ranges::stable_sort(windows, std::greater(), &WindowShift::size);
+    windows.resize(std::min(windows.size(), kShiftedWindows));
+    for (const WindowShift& each : windows) {
+      const auto share = 1 / static_cast<double>(windows.size());
+      out[i].size += share * each.size;
+      out[i].rarity += share * each.rarity;
+      out[i].moved += share * each.moved;
+      out[i].middle_ns = windows.front().middle_ns;
+    }
+  }
+  return out;
+}
+
+std::vector<Point> points_of(const std::vector<int64_t>& middles_ns, const std::vector<double>& values) {
+  std::vector<Point> out;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (std::isfinite(values[i])) out.push_back({middles_ns[i], values[i]});
+  return out;
+}
+
+struct Time {
+  int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// Judges that part of the healthy time by the rest of it. None: nothing is left of either.
+std::optional<Member> left_out(const Member& whole, const Time& part) {
+  Member out{.usual = {}, .judged = {}, .mean = whole.mean, .window_ns = whole.window_ns};
+  double sum = 0;
+  for (const Point& point : whole.usual) {
+    if (point.t_ns >= part.begin_ns && point.t_ns < part.end_ns)
+      out.judged.push_back(point);
+    else if (point.t_ns < part.begin_ns - whole.window_ns || point.t_ns >= part.end_ns + whole.window_ns)
+      out.usual.push_back(point);
+  }
+  if (out.usual.size() < 2 || out.judged.empty()) return std::nullopt;
+  for (const Point& point : out.usual)
+    sum += point.value;
+  const double mean = sum / static_cast<double>(out.usual.size());
+  for (std::vector<Point>* side : {&out.usual, &out.judged})
+    for (Point& point : *side)
+      point.value -= mean;
+  return out;
+}
+
+Member member_of(const Shifts& process, const MetricShifts& metric) {
+  return {.usual = points_of(process.healthy_middles_ns, metric.usual),
+          .judged = points_of(process.middles_ns, metric.moved),
+          .mean = metric.mean,
+          .window_ns = process.window_ns};
+}
+
+}  // namespace
+
+Shift Group::shift_of(const Shifts& own, const std::string& metric) const {
+  std::vector<Member> all;
+  size_t which = 0;
+  for (const Shifts* process : processes_)
+    if (const MetricShifts* found = process->find(metric)) {
+      if (process == &own) which = all.size();
+      all.push_back(member_of(*process, *found));
+    }
+  if (all.size() <= kFewestPeers) {
+    all = {all[which]};
+    which = 0;
+  }
+  return shifts_among(all)[which];
+}
+
+double Group::rarest_when_healthy(const std::string& metric) const {
+  std::vector<Member> whole;
+  Time all{INT64_MAX, INT64_MIN};
+  for (const Shifts* process : processes_)
+    if (const MetricShifts* found = process->find(metric)) {
+      whole.push_back(member_of(*process, *found));
+      for (const Point& point : whole.back().usual)
+        all = {std::min(all.begin_ns, point.t_ns), std::max(all.end_ns, point.t_ns + 1)};
+    }
+  double rarest = 0;
+  for (size_t part = 0; part < kHealthyParts; ++part) {
+    const auto border = [&](size_t number) {
+      return all.begin_ns +
+             (all.end_ns - all.begin_ns) / static_cast<int64_t>(kHealthyParts) * static_cast<int64_t>(number);
+    };
+    std::vector<Member> judged;
+    for (const Member& each : whole)
+      if (auto member =
+              left_out(each, {border(part), part + 1 == kHealthyParts ? all.end_ns : border(part + 1)}))
+        judged.push_back(std::move(*member));
+    if (judged.size() <= kFewestPeers) continue;
+    for (const Shift& shift : shifts_among(judged))
+      rarest = std::max(rarest, shift.rarity);
+  }
+  return rarest;
+}
+
+}  // namespace kintsugi::orion

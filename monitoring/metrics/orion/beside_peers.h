@@ -1,0 +1,52 @@
+/// How far a metric of a process moved beside what its peers did meanwhile.
+///
+/// Few windows of one process prove little: a metric that moves in rare steps has shown hardly anything of what it may do.
+/// Its peers, processes with the same metrics, are a second healthy reference, then and now: what all do at once, under a load
+/// that changes, is left out. So two things are told of a shift: its size, by which metrics and processes are ranked, and its
+/// rarity, by which they are reported. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "monitoring/metrics/orion/shifts.h"
+
+namespace kintsugi::orion {
+
+/// A reference of fewer processes is none.
+inline constexpr size_t kFewestPeers = 3;
+/// Windows that count: a shift that is gone in the next window is none.
+inline constexpr size_t kShiftedWindows = 3;
+/// Healthy times differ from each other: a shift is reported when it is so many times as rare as what they show.
+inline constexpr double kShiftMargin = 1.3;
+/// The healthy time is cut into so many parts, each of which is judged by the others.
+inline constexpr size_t kHealthyParts = 5;
+
+/// Means over the kShiftedWindows windows in which a metric is farthest off, once what the median of its peers did at the
+/// same time is left out.
+struct Shift {
+  /// In deviations: the largest of how far it is from its peers in healthy windows, how far they are from each other there, and
+  /// how far these are apart now.
+  double size = 0;
+  double rarity = 0;      ///< the deviation of a normal variable that is as rare
+  double moved = 0;       ///< what it did itself in those windows
+  int64_t middle_ns = 0;  ///< the middle of the window in which it is farthest off
+};
+
+/// Processes that are compared. REQUIRES: all outlive it.
+class Group {
+ public:
+  explicit Group(std::vector<const Shifts*> processes) : processes_(std::move(processes)) {}
+
+  /// Of a metric by its common name. REQUIRES: `own` is one of the processes. Without enough others that have it: beside its own
+  /// healthy windows.
+  Shift shift_of(const Shifts& own, const std::string& metric) const;
+  /// The rarest shift that any of them shows in a part of its healthy time, judged by the other parts. What comes in bursts shows
+  /// rare ones there.
+  double rarest_when_healthy(const std::string& metric) const;
+
+ private:
+  std::vector<const Shifts*> processes_;
+};
+
+}  // namespace kintsugi::orion
