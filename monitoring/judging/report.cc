@@ -171,10 +171,19 @@ Findings by_augury(const Trace& healthy, const Trace& now) {
       });
 }
 
+std::vector<Series> peers_of(const Trace& trace, const std::string& source) {
+  std::vector<Series> out;
+  for (uint32_t i = 0; i < trace.header.sources.size(); ++i)
+    if (const std::string& name = trace.header.sources[i].name;
+        name != source && metric_trace::role_of(name) == metric_trace::role_of(source))
+      out.push_back(metric_trace::series_of(trace, i));
+  return out;
+}
+
 Findings by_leaks(const Trace& healthy, const Trace& now) {
   return for_each_process(
-      healthy, now, [](Findings& out, const Series& before, const Series& series) -> Status {
-        const auto found = augury::leaks_of(before, series);
+      healthy, now, [&healthy](Findings& out, const Series& before, const Series& series) -> Status {
+        const auto found = augury::leaks_of(before, series, peers_of(healthy, series.source));
         if (!found) return found.error();
         for (const augury::Leak& leak : *found) {
           out.odd = true;

@@ -58,6 +58,22 @@ TEST(Leaks, AMeasureOfLoadThatStoodStillAndMovesHidesNone) {
   EXPECT_FALSE(leaks_in(healthy, process_with(2, 600, open_and_never_close)).empty());
 }
 
+TEST(Leaks, WhatIsUsualInAPeerIsNone) {
+  const auto twice_as_many = [](size_t, std::vector<double>& values) { values[kDescriptors] *= 2; };
+  const auto becomes_twice_as_many = [](size_t row, std::vector<double>& values) {
+    values[kDescriptors] *= 1 + std::min(static_cast<double>(row) / 400, 1.0);
+  };
+  const Series healthy = process_with(1, 3000), now = process_with(2, 600, becomes_twice_as_many);
+  EXPECT_FALSE(leaks_in(healthy, now).empty());
+  const std::vector<Series> peers{process_with(3, 3000, twice_as_many)};
+  const auto beside_peers = leaks_of(healthy, now, peers);
+  ASSERT_TRUE(beside_peers);
+  EXPECT_TRUE(beside_peers->empty());
+  const auto leak = leaks_of(healthy, process_with(2, 600, open_and_never_close), peers);
+  ASSERT_TRUE(leak);
+  EXPECT_FALSE(leak->empty());
+}
+
 TEST(Leaks, TooLittleHealthyTimeIsSaid) {
   const auto none = leaks_of(process_with(1, 300), process_with(2, 600));
   ASSERT_FALSE(none);

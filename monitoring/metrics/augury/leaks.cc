@@ -113,25 +113,58 @@ void find_leaks(const Series& now, const Eigen::VectorXd& load, size_t column, c
   }
 }
 
+/// A healthy time in windows. What stood still in it is no measure of load: its smallest move would explain everything.
+class Healthy {
+ public:
+  explicit Healthy(const Series& series)
+      : series_(series), load_(series, metric_trace::prepare(series).columns()), loads_(load_.of(series)) {
+    for (const size_t begin : metric_trace::window_begins(series.segments, kWindow, kWindow / 2))
+      windows_.push_back({series_, loads_, static_cast<Eigen::Index>(begin)});
+  }
+  Healthy(const Healthy&) = delete;
+  Healthy& operator=(const Healthy&) = delete;
+
+  const orion::Load& load() const { return load_; }
+  size_t windows() const { return windows_.size(); }
+  std::optional<Usual> usual(const std::string& metric) const {
+    const auto found = std::ranges::find(series_.names, metric);
+    if (found == series_.names.end()) return {};
+    return usual_of(windows_, static_cast<size_t>(found - series_.names.begin()));
+  }
+
+ private:
+  const Series& series_;
+  const orion::Load load_;
+  const Eigen::VectorXd loads_;
+  std::vector<Window> windows_;
+};
+
 }  // namespace
 
-Result<std::vector<Leak>> leaks_of(const Series& healthy, const Series& raw_now) {
+Result<std::vector<Leak>> leaks_of(const Series& healthy, const Series& raw_now,
+                                   std::span<const Series> peers) {
   Series now = metric_trace::with_columns(raw_now, healthy.names);
-  // What stood still on the healthy trace is no measure of load: its smallest move would explain everything.
-  const orion::Load load(healthy, metric_trace::prepare(healthy).columns());
-  const Eigen::VectorXd healthy_load = load.of(healthy), load_now = load.of(now);
-  std::vector<Window> windows;
-  for (const size_t begin : metric_trace::window_begins(healthy.segments, kWindow, kWindow / 2))
-    windows.push_back({healthy, healthy_load, static_cast<Eigen::Index>(begin)});
-  if (windows.size() < kFewestHealthyWindows)
+  const Healthy own(healthy);
+  if (own.windows() < kFewestHealthyWindows)
     return Status(Code::kNotFound, "not enough data because the healthy trace has " +
-                                       std::to_string(windows.size()) + " windows of " +
+                                       std::to_string(own.windows()) + " windows of " +
                                        std::to_string(kWindow) + " rows, and " +
                                        std::to_string(kFewestHealthyWindows) + " are needed");
+  std::deque<Healthy> others;
+  for (const Series& peer : peers)
+    others.emplace_back(peer);
+  const Eigen::VectorXd load_now = own.load().of(now);
   std::vector<Leak> out;
   for (size_t column = 0; column < now.names.size(); ++column) {
     if (!std::isfinite(now.limits[column])) continue;
-    if (const auto usual = usual_of(windows, column)) find_leaks(now, load_now, column, *usual, out);
+    auto usual = own.usual(now.names[column]);
+    if (!usual) continue;
+    for (const Healthy& other : others)
+      if (const auto theirs = other.usual(now.names[column])) {
+        usual->low = std::min(usual->low, theirs->low);
+        usual->high = std::max(usual->high, theirs->high);
+      }
+    find_leaks(now, load_now, column, *usual, out);
   }
   std::ranges::stable_sort(out, {}, &Leak::t_ns);
   return out;

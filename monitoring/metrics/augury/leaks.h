@@ -3,6 +3,7 @@
 /// each by itself: most of what is unlike before is the load or the machine. Pure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,9 @@ inline constexpr double kLeakHorizonSeconds = 86400;
 inline constexpr size_t kFewestHealthyWindows = 8;
 
 /// The alarms of one process, each where none was of that metric in the row before. A trend that is certain has to lead to
-/// the limit, after what the load explains is taken out. kNotFound: not enough data, and why.
-Result<std::vector<Leak>> leaks_of(const metric_trace::Series& healthy, const metric_trace::Series& now);
+/// the limit, after what the load explains is taken out. `peers`: healthy times of other processes of its role, for what is
+/// usual there is usual here. kNotFound: not enough data, and why.
+Result<std::vector<Leak>> leaks_of(const metric_trace::Series& healthy, const metric_trace::Series& now,
+                                   std::span<const metric_trace::Series> peers = {});
 
 }  // namespace kintsugi::augury
