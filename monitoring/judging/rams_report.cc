@@ -2,9 +2,12 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "common/base/statistics.h"
 #include "monitoring/judging/findings.h"
+#include "monitoring/metrics/orion/beside_peers.h"
+#include "monitoring/metrics/rams/beside_peers.h"
 #include "monitoring/metrics/rams/detector.h"
 #include "monitoring/metrics/rams/faithful.h"
 #include "monitoring/metrics/trace/coarser.h"
@@ -133,13 +136,58 @@ void judge_as_text(Findings& out, const rams::Inputs& inputs) {
                        {"windows", breusch_godfrey.size()}});
 }
 
+/// Processes of a role, then and now, in the same order.
+struct OfRole {
+  std::vector<rams::Inputs> healthy, now;
+};
+
+std::map<std::string, OfRole> roles_of(const Recordings& recordings) {
+  std::map<std::string, OfRole> out;
+  for (uint32_t i = 0; i < recordings.now.header.sources.size(); ++i) {
+    const std::string& source = recordings.now.header.sources[i].name;
+    const auto before = metric_trace::find_source(recordings.healthy.header, source);
+    if (!before) continue;
+    auto healthy = inputs_of(metric_trace::series_of(recordings.healthy, *before));
+    auto now = inputs_of(metric_trace::series_of(recordings.now, i));
+    if (!healthy || !now || healthy->channels != now->channels) continue;
+    OfRole& role = out[metric_trace::role_of(source)];
+    role.healthy.push_back(std::move(*healthy));
+    role.now.push_back(std::move(*now));
+  }
+  return out;
+}
+
+void judge_beside_peers(Findings& out, const OfRole& role) {
+  for (const rams::Parted& parted : rams::parted_from_peers(role.healthy, role.now)) {
+    const rams::Inputs& inputs = role.now[parted.process];
+    out.odd = true;
+    out.lines.push_back(fmt::format(
+        "{} {}: sick by {}: it left the line of its own work by {:.1f} deviations, and its peers did not",
+        time_of(parted.t_ns), inputs.source, parted.channel, parted.size));
+    out.found.push_back({{"server", inputs.source},
+                         {"t_ns", parted.t_ns},
+                         {"state", "sick"},
+                         {"metric", parted.channel},
+                         {"score", "peers"},
+                         {"excess", parted.excess}});
+  }
+}
+
 }  // namespace
 
 Result<Findings> by_rams(const Recordings& recordings) {
   Findings out;
+  std::set<std::string> judged;  // those that have enough peers
+  for (const auto& [role, processes] : roles_of(recordings)) {
+    if (processes.now.size() <= orion::kFewestPeers) continue;
+    judge_beside_peers(out, processes);
+    for (const rams::Inputs& inputs : processes.now)
+      judged.insert(inputs.source);
+  }
   const auto healthy = calibrations(recordings.healthy);
   for (uint32_t i = 0; i < recordings.now.header.sources.size(); ++i) {
     const std::string& source = recordings.now.header.sources[i].name;
+    if (judged.contains(source)) continue;
     const auto inputs = inputs_of(metric_trace::series_of(recordings.now, i));
     const auto calibration = healthy.find(metric_trace::role_of(source));
     if (!inputs)

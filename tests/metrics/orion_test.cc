@@ -59,7 +59,7 @@ Trace recorded(uint64_t seed, size_t rows, double load,
   return trace;
 }
 
-constexpr size_t kFds = 5, kSockets = 6, kCpu = 2;
+constexpr size_t kFds = 5, kSockets = 6, kCpu = 2, kQueue = 9;
 
 std::vector<std::string> named(const Localisation& found) {
   std::vector<std::string> out;
@@ -138,6 +138,34 @@ TEST(Orion, WhatAllServersDoAtOnceIsNoFaultOfOneAndHidesNone) {
   ASSERT_FALSE(found.odd.empty());
   EXPECT_EQ(found.odd[0].source, "chunkserver-3");
   EXPECT_EQ(found.odd[0].metrics[0].name, "num_fds");
+}
+
+TEST(Orion, AServerThatHardlyServesIsNamedThoughTheLoadOfAllMovesByMore) {
+  const auto queue_up = [](size_t row, std::vector<double>& values, double share) {
+    values[kQueue] += share * (50 + 30 * std::sin(static_cast<double>(row) / 90));
+  };
+  const auto as_usual = [&](size_t, size_t row, std::vector<double>& values) { queue_up(row, values, 1); };
+  const Localisation found =
+      localise(cluster(1, 3000, as_usual),
+               cluster(31, 600, [&](size_t server, size_t row, std::vector<double>& values) {
+                 queue_up(row, values, server == 1 ? 0.4 : 1);
+               }));
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_EQ(found.odd[0].source, "chunkserver-2");
+  EXPECT_EQ(found.odd[0].metrics[0].name, "queue");
+}
+
+/// One server does something for a while, in the healthy time or later.
+auto bursts_at(size_t of, size_t begin) {
+  return [=](size_t server, size_t row, std::vector<double>& values) {
+    if (server == of && row >= begin && row < begin + 200) values[kQueue] += 30;
+  };
+}
+
+TEST(Orion, ABurstOfAServerIsNoFaultWhereAnotherHadOneInTheHealthyTime) {
+  const Trace now = cluster(41, 600, bursts_at(2, 200));
+  EXPECT_EQ(localise(cluster(1, 3000, nothing_at_servers), now).odd.size(), 1U);
+  EXPECT_TRUE(localise(cluster(1, 3000, bursts_at(0, 1300)), now).odd.empty());
 }
 
 using Change = std::function<void(size_t row, std::vector<double>&)>;
@@ -312,6 +340,16 @@ TEST(Orion, TheRegionThatIsOpenUnlikeBeforeLeadsThoughOthersAreOpenMore) {
   ASSERT_FALSE(found.odd[0].regions.empty());
   EXPECT_EQ(found.odd[0].regions[0].name, "repair_tree.child_sum");
   EXPECT_GT(found.odd[0].regions[0].lift(), 10);
+}
+
+TEST(Orion, ARegionThatWasSeenOpenOnceIsNotNamed) {
+  Trace now = recorded(2, 600, 1, [](size_t row, std::vector<double>& values) {
+    values[kFds] += 0.1 * static_cast<double>(row);
+  });
+  now.rows[300].open.push_back({2, 1});
+  const Localisation found = localise(recorded(1, 3000, 1), now);
+  ASSERT_EQ(found.odd.size(), 1U);
+  EXPECT_TRUE(found.odd[0].regions.empty());
 }
 
 TEST(Orion, AMetricThatNeverMovedIsToldWhenItDoesAndAccusesNobody) {

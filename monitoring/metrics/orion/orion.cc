@@ -286,7 +286,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
   out.regions = regions_of(healthy, now);
-  out.shifts = shifts_of(healthy, now, oddest.healthy->preparation());
+  out.shifts = shifts_of(healthy, now, oddest.healthy->preparation(), rows_of_shifts(now));
   out.moved = moved_in(oddest, healthy);
   compare_loads(*oddest.healthy, healthy, now, out);
   return out;

@@ -54,8 +54,12 @@ std::string common_name(const std::string& metric, const std::string& source) {
   return at == std::string::npos ? metric : std::string(metric).replace(at, source.size(), "*");
 }
 
-Shifts shifts_of(const Series& healthy, const Series& now, const metric_trace::Preparation& preparation) {
-  const size_t size = std::clamp(now.rows() / 4, kFewestShiftRows, kShiftRows);
+size_t rows_of_shifts(const Series& now) {
+  return std::clamp(now.rows() / 4, kFewestShiftRows, kShiftRows);
+}
+
+Shifts shifts_of(const Series& healthy, const Series& now, const metric_trace::Preparation& preparation,
+                 size_t size) {
   const auto before = metric_trace::window_begins(healthy.segments, size, size / 2);
   const auto begins = metric_trace::window_begins(now.segments, size, size / 2);
   Shifts out{.metrics = {},

@@ -34,9 +34,11 @@ struct Shifts {
   const MetricShifts* find(const std::string& name) const;
 };
 
-/// Windows of a quarter of `now`, at most kShiftRows. REQUIRES: `now` has the columns of `healthy`.
+/// Windows of so many rows. REQUIRES: `now` has the columns of `healthy`.
 Shifts shifts_of(const metric_trace::Series& healthy, const metric_trace::Series& now,
-                 const metric_trace::Preparation& preparation);
+                 const metric_trace::Preparation& preparation, size_t rows);
+/// Rows of a window: a quarter of `now`, at most kShiftRows.
+size_t rows_of_shifts(const metric_trace::Series& now);
 inline constexpr size_t kShiftRows = 100;
 inline constexpr size_t kFewestShiftRows = 20;
 
