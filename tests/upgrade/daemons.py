@@ -29,10 +29,11 @@ def flags_of(program):
 
 
 class Daemons:
-    """`directory` has `secret`, and a directory for each daemon that stores something."""
+    """`directory` has `secret`, and a directory for each daemon that stores something. `activity_logs`: whether daemons write them there."""
 
-    def __init__(self, binaries, directory, names=NAMES):
+    def __init__(self, binaries, directory, names=NAMES, activity_logs=False):
         self.binaries, self.directory, self.names = pathlib.Path(binaries), pathlib.Path(directory), names
+        self.activity_logs = activity_logs
         self.addresses = {name: (own_address(), own_address()) for name in names}
         self.processes = {}
         self.environment = os.environ | {"KINTSUGI_META": self.addresses["metaserver"][0], "KINTSUGI_SECRET_FILE": str(self.directory / "secret")}
@@ -42,7 +43,8 @@ class Daemons:
         rpc, http = self.addresses[name]
         settings = {"listen": rpc, "http-listen": http, "secret-file": self.directory / "secret", "log-file": self.directory / f"{name}.log",
                     "metaserver": self.addresses["metaserver"][0], "data-dir": self.directory / name, "disks": self.directory / name,
-                    "name": name, "rack": name, "policy": POLICY, "daemons-on-machine": len(self.names), "activity-log": "false"}
+                    "name": name, "rack": name, "policy": POLICY, "daemons-on-machine": len(self.names),
+                    "activity-log": "true" if self.activity_logs else "false"}
         known = flags_of(program)
         if kind(name) == "metaserver":
             del settings["metaserver"]
