@@ -55,8 +55,7 @@ Result<KnownClusters> KnownClusters::open(const std::string& directory, std::chr
   if (known.lock_ < 0) return known;
   const auto end = std::chrono::steady_clock::now() + patience;
   while (::flock(known.lock_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      return status_from_errno(errno, "lock " + state + "/clusters.lock");
+    if (errno != EWOULDBLOCK && errno != EINTR) return KnownClusters(-1);
     if (std::chrono::steady_clock::now() >= end) {
       return Status{
           Code::kDeadlineExceeded,
@@ -65,7 +64,7 @@ Result<KnownClusters> KnownClusters::open(const std::string& directory, std::chr
     }
     std::this_thread::sleep_for(kPoll);
   }
-  KINTSUGI_TRY(known.add(directory, state + "/clusters"));
+  if (!known.add(directory, state + "/clusters").ok()) return KnownClusters(-1);
   return known;
 }
 

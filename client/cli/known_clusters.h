@@ -13,7 +13,8 @@ namespace kintsugi::cli {
 /// for this process while the object lives: others who open it wait. A cluster is on it from before it has a port until
 /// its directory is removed.
 ///
-/// Where the list cannot be kept (no home, or one that is read only) nothing is known of other clusters, and nobody waits.
+/// Where the list cannot be kept (no home, one that is read only or full, a list that root wrote under sudo) nothing is
+/// known of other clusters, and nobody waits: a cluster that may once meet another's port is better than none.
 class KnownClusters {
  public:
   /// Adds `directory`, an absolute path, and drops those in which there is no cluster any more. kDeadlineExceeded when

@@ -107,9 +107,12 @@ TEST_F(LocalClusters, ThatAreRemovedGiveTheirPortsBack) {
   }
 }
 
-TEST_F(LocalClusters, AreMadeByUsersWhoseHomeCannotBeWritten) {
+TEST_F(LocalClusters, AreMadeByUsersWhoseListCannotBeKept) {
   ::setenv("XDG_STATE_HOME", "/dev/null/state", 1);
   KINTSUGI_EXPECT_OK(make("cluster", 1));
+  ::setenv("XDG_STATE_HOME", path("state").c_str(), 1);
+  fs::create_directories(path("state/kintsugi/clusters/in the way"));
+  KINTSUGI_EXPECT_OK(make("another", 1));
 }
 
 TEST_F(LocalClusters, WaitForAnotherStartForAWhileOnly) {
