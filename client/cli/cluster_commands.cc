@@ -234,6 +234,7 @@ Status start(Session& session, const ClusterArguments& arguments) {
   KINTSUGI_ASSIGN(LocalCluster cluster, load_or_create(arguments));
   KINTSUGI_TRY(cluster.close_to_others());
   KINTSUGI_TRY(follow_move(cluster));
+  KINTSUGI_TRY(cluster.remember());
   const LocalClusterOptions before = cluster.options();
   std::set<std::string> launched;
   Status up = grow(cluster, arguments);

@@ -14,6 +14,11 @@ constexpr int kFirstPort = 20000, kLastPort = 31999;
 
 }  // namespace
 
+Result<FreePorts> FreePorts::open(const std::string& directory, std::set<std::string> taken) {
+  KINTSUGI_ASSIGN(KnownClusters others, KnownClusters::open(directory));
+  return FreePorts(std::move(others), std::move(taken));
+}
+
 FreePorts::~FreePorts() {
   for (int fd : held_)
     ::close(fd);
@@ -24,7 +29,7 @@ Result<std::string> FreePorts::next() {
     const auto port =
         static_cast<uint16_t>(std::uniform_int_distribution<int>(kFirstPort, kLastPort)(random_));
     std::string text = fmt::format("127.0.0.1:{}", port);
-    if (taken_.contains(text)) continue;
+    if (taken_.contains(text) || others_.addresses().contains(text)) continue;
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return status_from_errno(errno, "socket");
     sockaddr_in address{};
@@ -37,8 +42,10 @@ Result<std::string> FreePorts::next() {
     }
     ::close(fd);
   }
-  return Status{Code::kLimitExceeded,
-                fmt::format("no free port on 127.0.0.1 between {} and {}", kFirstPort, kLastPort)};
+  return Status{
+      Code::kLimitExceeded,
+      fmt::format("no port on 127.0.0.1 between {} and {} that is free and that no other cluster has",
+                  kFirstPort, kLastPort)};
 }
 
 }  // namespace kintsugi::cli

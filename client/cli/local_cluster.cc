@@ -76,15 +76,13 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   if (error) return status_from_errno(error.value(), cluster.directory_ + "/data/meta");
   auto secret = rpc::Secret::create(cluster.secret_file());
   if (!secret && secret.error().code() != Code::kAlreadyExists) return secret.error();
-  {
-    FreePorts ports({});
-    KINTSUGI_ASSIGN(cluster.description_.metaserver, ports.next());
-    KINTSUGI_ASSIGN(cluster.description_.metaserver_http, ports.next());
-  }
+  KINTSUGI_ASSIGN(FreePorts ports, FreePorts::open(cluster.directory_, {}));
+  KINTSUGI_ASSIGN(cluster.description_.metaserver, ports.next());
+  KINTSUGI_ASSIGN(cluster.description_.metaserver_http, ports.next());
   KINTSUGI_TRY(cluster.configs().write_metaserver());
-  KINTSUGI_TRY(cluster.add_chunkservers(options.chunkservers));
+  KINTSUGI_TRY(cluster.add_chunkservers(options.chunkservers, ports));
   KINTSUGI_TRY(cluster.configs().write_repair_managers());
-  KINTSUGI_TRY(cluster.grow_monitor());
+  if (monitor_is_installed()) KINTSUGI_TRY(cluster.add_monitor(ports));
   KINTSUGI_TRY(cluster.configs().write_env());
   KINTSUGI_TRY(cluster.save());
   return cluster;
@@ -122,7 +120,8 @@ Status LocalCluster::adopt_directory() {
 
 Status LocalCluster::grow(uint32_t chunkservers) {
   const size_t before = description_.chunkservers.size();
-  KINTSUGI_TRY(add_chunkservers(chunkservers - description_.options.chunkservers));
+  KINTSUGI_ASSIGN(FreePorts ports, FreePorts::open(directory_, description_.addresses()));
+  KINTSUGI_TRY(add_chunkservers(chunkservers - description_.options.chunkservers, ports));
   KINTSUGI_TRY(configs().share_memory(daemons(), before));
   description_.options.chunkservers = chunkservers;
   return save();
@@ -136,12 +135,21 @@ Status LocalCluster::grow_repair_managers(uint32_t count) {
 
 Status LocalCluster::grow_monitor() {
   if (!description_.monitor.empty() || !monitor_is_installed()) return {};
-  FreePorts ports(description_.addresses());
-  KINTSUGI_ASSIGN(description_.monitor, ports.next());
-  KINTSUGI_ASSIGN(description_.monitor_http, ports.next());
-  KINTSUGI_TRY(configs().write_monitor());
+  KINTSUGI_ASSIGN(FreePorts ports, FreePorts::open(directory_, description_.addresses()));
+  KINTSUGI_TRY(add_monitor(ports));
   KINTSUGI_TRY(configs().write_env());
   return save();
+}
+
+Status LocalCluster::add_monitor(FreePorts& ports) {
+  KINTSUGI_ASSIGN(description_.monitor, ports.next());
+  KINTSUGI_ASSIGN(description_.monitor_http, ports.next());
+  return configs().write_monitor();
+}
+
+Status LocalCluster::remember() const {
+  KINTSUGI_ASSIGN(const KnownClusters known, KnownClusters::open(directory_));
+  return {};
 }
 
 Status LocalCluster::shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience) {
@@ -159,8 +167,7 @@ Status LocalCluster::shrink(const LocalClusterOptions& before, std::chrono::mill
   return save();
 }
 
-Status LocalCluster::add_chunkservers(uint32_t count) {
-  FreePorts ports(description_.addresses());
+Status LocalCluster::add_chunkservers(uint32_t count, FreePorts& ports) {
   for (uint32_t i = 0; i < count; ++i) {
     ClusterDescription::Chunkserver server;
     KINTSUGI_ASSIGN(server.listen, ports.next());

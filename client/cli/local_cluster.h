@@ -25,6 +25,8 @@
 
 namespace kintsugi::cli {
 
+class FreePorts;
+
 /// The cluster as its directory describes it; whether its daemons run is up to them.
 class LocalCluster {
  public:
@@ -33,7 +35,8 @@ class LocalCluster {
 
   /// Reads the cluster in `directory`. kNotFound when there is none.
   static Result<LocalCluster> load(const std::string& directory);
-  /// Makes directory, secret, configs and env. Nobody listens on the addresses right now.
+  /// Makes directory, secret, configs and env. Nobody listens on the addresses right now, and no
+  /// other cluster of this user has them.
   static Result<LocalCluster> create(const std::string& directory, const LocalClusterOptions& options);
   /// Adds chunkservers until there are so many. REQUIRES: at least as many as there are.
   Status grow(uint32_t chunkservers);
@@ -46,6 +49,9 @@ class LocalCluster {
   /// forgotten. Their data stays for the next growth.
   Status shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience);
 
+  /// Keeps the user's next clusters from the ports of this one, also when they were chosen by an earlier version, or it
+  /// was elsewhere then. Errors: those of KnownClusters::open().
+  Status remember() const;
   /// Has only the owner read what the cluster keeps: data, logs, settings and where its daemons are. Makes the
   /// directories for these that are not there.
   Status close_to_others() const;
@@ -69,7 +75,8 @@ class LocalCluster {
  private:
   explicit LocalCluster(const std::string& directory);
 
-  Status add_chunkservers(uint32_t count);
+  Status add_chunkservers(uint32_t count, FreePorts& ports);
+  Status add_monitor(FreePorts& ports);
   Status save() const { return description_.write(directory_); }
   DaemonConfigs configs() const { return {directory_, description_}; }
   LocalDaemon daemon(const std::string& name, const std::string& program) const;

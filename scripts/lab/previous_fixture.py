@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,25 @@ def fill(daemons, source):
     return {path: hashlib.sha256(pattern(path, size)).hexdigest() for path, size in FILES.items() if path != "/d/ü"}
 
 
+# Of an alarm, what a later release still has to say.
+KEPT_OF_ALARM = ("id", "kind", "server", "process_kind", "confidence", "why", "raised_unix_s", "cleared_unix_s")
+
+
+def alarm(daemons):
+    """Has the monitor raise an alarm and clear it, so that it keeps what it does then; returns what it says of it."""
+    manager = daemons.processes["repair-manager"]
+    manager.send_signal(signal.SIGSTOP)
+    try:
+        daemons.wait_until("an alarm", lambda: json.loads(daemons.kintsugi("diagnose", "--json").stdout)["verdicts"])
+    finally:
+        manager.send_signal(signal.SIGCONT)
+    def history():
+        return json.loads(daemons.kintsugi("diagnose", "--history", "--json").stdout)["history"]
+    daemons.wait_until("it is cleared", history)
+    [raised] = history()
+    return {key: raised[key] for key in KEPT_OF_ALARM}
+
+
 def commit_of(source):
     return subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -66,7 +86,7 @@ def settings_of(source):
 
 
 def write_cluster(source):
-    """Has the programs of `source` write the cluster that is kept; returns which files it has."""
+    """Has the programs of `source` write the cluster that is kept; returns which files it has, and its alarm."""
     binaries = source / "build/release/bin"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         directory = pathlib.Path(directory)
@@ -75,23 +95,26 @@ def write_cluster(source):
         stored = ("metaserver", *CHUNKSERVERS, "monitor")
         for name in stored:
             (directory / name).mkdir()
-        daemons = Daemons(binaries, directory, [name for name in NAMES if (binaries / f"kintsugi-{kind(name)}").exists()])
+        daemons = Daemons(binaries, directory, [name for name in NAMES if (binaries / f"kintsugi-{kind(name)}").exists()], activity_logs=True)
         try:
             daemons.start()
             files = fill(daemons, directory)
+            raised = alarm(daemons)
             daemons.stop()
         finally:
             daemons.kill()
+        logs = sorted(path.name for path in directory.glob("*.activity.log"))
         # Files of RocksDB that it does without, and that say where the cluster was.
         subprocess.run(["tar", "--sparse", "--sort=name", "--owner=0", "--group=0", "--exclude=LOG*", "--exclude=OPTIONS-*", "-C", directory,
-                        "-cJf", UPGRADE / "previous.tar.xz", "secret", *stored], check=True, env=os.environ | {"XZ_OPT": "-9e"})
-    return files
+                        "-cJf", UPGRADE / "previous.tar.xz", "secret", *stored, *logs], check=True, env=os.environ | {"XZ_OPT": "-9e"})
+    return files, raised
 
 
 def main():
     source = pathlib.Path(sys.argv[1]).resolve()
     writer = pathlib.Path(sys.argv[-1]).resolve()
-    said = {"commit": commit_of(source), "settings": settings_of(source), "cluster_commit": commit_of(writer), "cluster_sha256": write_cluster(writer)}
+    files, raised = write_cluster(writer)
+    said = {"commit": commit_of(source), "settings": settings_of(source), "cluster_commit": commit_of(writer), "cluster_sha256": files, "alarm": raised}
     (UPGRADE / "previous.json").write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n")
     (UPGRADE / "previous_agreed.txt").write_text("\n".join(agreed(source)) + "\n")
 

@@ -22,13 +22,14 @@ import random
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from own_addresses import own_address
 
 ORDERS = {
     "metaserver": ["metaserver", "chunkservers", "repair-manager", "monitor", "mount", "clients"],
@@ -40,16 +41,6 @@ KINDS = ("metaserver", "chunkserver", "repair-manager", "monitor")
 START_SECONDS, STOP_SECONDS = 30, 40
 LONGEST_WAIT = 1.0
 SIZES = (0, 700, 9_000, 300_000, 2_500_000)
-
-
-def ports(count):
-    held = []
-    for _ in range(count):
-        held.append(socket.create_server(("127.0.0.1", 0)))
-    numbers = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return numbers
 
 
 def flags_of(program):
@@ -69,11 +60,10 @@ class Cluster:
         both = all((build / "kintsugi-monitor").exists() for build in builds.values())
         self.chunkservers = [f"chunkserver-{number}" for number in range(servers)]
         self.names = ["metaserver", *self.chunkservers, "repair-manager"] + (["monitor"] if both else [])
-        numbers = ports(2 * len(self.names))
-        self.addresses = {name: numbers[2 * at:2 * at + 2] for at, name in enumerate(self.names)}
+        self.addresses = {name: (own_address(), own_address()) for name in self.names}
         self.flags = {(version, kind): flags_of(build / f"kintsugi-{kind}") for version, build in builds.items() for kind in KINDS
                       if (build / f"kintsugi-{kind}").exists()}
-        self.meta = f"127.0.0.1:{self.addresses['metaserver'][0]}"
+        self.meta = self.addresses["metaserver"][0]
         self.environment = dict(os.environ, KINTSUGI_META=self.meta, KINTSUGI_SECRET_FILE=str(self.secret))
         for name in self.names:
             (directory / name).mkdir()
@@ -89,7 +79,7 @@ class Cluster:
         rpc, http = self.addresses[name]
         data = str(self.directory / name)
         kind = self.kind(name)
-        result = {"listen": f"127.0.0.1:{rpc}", "http-listen": f"127.0.0.1:{http}", "secret-file": str(self.secret), "log-file": f"{data}.log",
+        result = {"listen": rpc, "http-listen": http, "secret-file": str(self.secret), "log-file": f"{data}.log",
                   "daemons-on-machine": len(self.names)}
         if kind != "metaserver":
             result["metaserver"] = self.meta
@@ -110,7 +100,7 @@ class Cluster:
     def wait(self, name, seconds=START_SECONDS):
         """Returns when it says that it is well."""
         give_up = time.monotonic() + seconds
-        while subprocess.run(["curl", "-sf", "-o", "/dev/null", f"http://127.0.0.1:{self.addresses[name][1]}/healthz"]).returncode != 0:
+        while subprocess.run(["curl", "-sf", "-o", "/dev/null", f"http://{self.addresses[name][1]}/healthz"]).returncode != 0:
             if self.processes[name].poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError(f"{name} ({self.version[name]}) did not start: {self.said(name)}")
             time.sleep(0.1)

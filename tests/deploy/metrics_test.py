@@ -14,7 +14,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,9 +24,10 @@ import urllib.request
 import yaml
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "scripts/lab")]
 
 from expressions import Expression, labels_of_template  # noqa: E402
+from own_addresses import own_address  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy/monitoring"
@@ -38,12 +38,6 @@ QUIET_PANELS = {"Alerts", "Alarms of the monitor", "Alarms on clients", "Silent 
                 "Open operations and waits", "Requests that failed", "Turns above 20 ms"}
 # Made by Prometheus itself.
 MADE_BY_PROMETHEUS = {"up": {}, "ALERTS": {"alertname": "KintsugiDiskFailed", "alertstate": "firing", "severity": "warning"}}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def fetch(address, path="/metrics"):
@@ -269,7 +263,7 @@ class LiveMetrics(unittest.TestCase):
     def test_prometheus_reaches_all_daemons_and_the_panels_show_something(self):
         if not shutil.which("prometheus"):
             self.skipTest("no Prometheus here: scripts/install_deps.sh --check installs it")
-        directory, address = self.directory / "prometheus", f"127.0.0.1:{free_port()}"
+        directory, address = self.directory / "prometheus", own_address()
         directory.mkdir()
         (directory / "prometheus.yml").write_text((MONITORING / "prometheus.yml").read_text().replace("_interval: 15s", "_interval: 1s")
                                                 .replace("10.0.0.1:9601", self.cluster.metaserver)

@@ -3,6 +3,7 @@
 // 1, chunkserver-1. The others: seed 14001, a row a second (scripts/lab/metrics/cut.py). `healthy_restarted`, `socket_leak` (run
 // 1) and `half_load` (run 0): chunkserver-2; `healthy_servers`: three servers and their activity logs. `healthy_five` and
 // `sockets_of_one`: seed 14002, run 0, four rows a second of five servers, of which chunkserver-2 leaks.
+// The logs of the previous release are those of its cluster (scripts/lab/previous_fixture.py).
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -145,6 +146,31 @@ TEST(Recorded, BlackSheepFindsThatTheDiskIsReadWhenTheLogTellsOfReads) {
   for (const blacksheep::Pair& pair : profile->pairs)
     reads = reads || (pair.metric == "read_bytes" && pair.state == "chunkserver.read_chunk");
   EXPECT_TRUE(reads) << profile->pairs.size() << " pairs";
+}
+
+TEST(Recorded, ActivityLogsOfThePreviousReleaseAreRead) {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "recorded.XXXXXX").string();
+  const fs::path folder = ::mkdtemp(name.data());
+  const std::string unpack = "tar -C " + name +
+                             " --wildcards -xJf " KINTSUGI_SOURCE
+                             "/tests/upgrade/previous.tar.xz '*.activity.log'";
+  ASSERT_EQ(std::system(unpack.c_str()), 0);
+  std::set<std::string> found;
+  for (const auto& log : fs::directory_iterator(folder)) {
+    SCOPED_TRACE(log.path());
+    const auto states = blacksheep::read_states(log.path().string());
+    ASSERT_TRUE(states) << states.error();
+    EXPECT_GT(states->lines, 0u);
+    EXPECT_EQ(states->foreign_lines + states->cut_lines + states->unknown_stops, 0u);
+    EXPECT_EQ(states->begins.size(), 1u);
+    if (!states->names.empty()) EXPECT_GT(states->overlapping.sum(), 0);
+    found.insert(states->names.begin(), states->names.end());
+  }
+  for (const char* state : {"chunkserver.write_chunk", "chunkserver.write_small_chunk",
+                            "chunkserver.block_report", "metaserver.commit_file"})
+    EXPECT_TRUE(found.contains(state)) << state;
+  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ class Compaction : public Mounts {
   /// Overwrites 600 blocks of a file of 8 MiB through a mount, which is gone then. The copy at `expected` has what the file has.
   void scatter(const std::string& expected) {
     const std::string directory = start_and_mount();
-    serve_metrics_of_repair_manager();
     const std::string program =
         "import os, random, sys\n"
         "rng = random.Random(1)\n"
@@ -36,29 +35,20 @@ class Compaction : public Mounts {
     ASSERT_EQ(written.exit_code, 0) << written.err;
     unmount(directory);
   }
-  /// Starts the repair manager again, with its page of metrics at a port that is known.
-  void serve_metrics_of_repair_manager() {
-    const std::string program =
-        "import socket\n"
-        "s = socket.socket()\n"
-        "s.bind(('127.0.0.1', 0))\n"
-        "print(s.getsockname()[1], end='')\n";
-    const std::string port = run_command({"/usr/bin/env", "python3", "-c", program}).out;
-    kill9("repair-manager-1");
-    const std::string file = cluster_directory() + "/etc/repair-manager-1.toml", any = "127.0.0.1:0\"";
-    std::string config = read_file(file);
-    const size_t at = config.find(any);
-    ASSERT_NE(at, std::string::npos) << config;
-    std::ofstream(file) << config.replace(at, any.size(), "127.0.0.1:" + port + "\"");
-    restart_missing();
-  }
   size_t extents() const {
     const Json file = Json::parse(kintsugi({"stat", "/file", "--json"}).out, nullptr, false);
     return file.is_object() ? file.at("extents").size() : 0;
   }
+  /// The page of the one repair manager, at a port that the kernel chose. The metaserver says where that is.
+  std::string metrics_of_repair_manager() const {
+    const Json targets = Json::parse(page_of("metaserver", "/sd"), nullptr, false);
+    for (const Json& target : targets)
+      if (target["labels"]["daemon"] == "repair-manager") return page_at(target["targets"][0], "/metrics");
+    ADD_FAILURE() << "no repair manager: " << targets;
+    return "";
+  }
   /// The value of a metric without labels.
-  double metric(const std::string& daemon, const std::string& name) const {
-    const std::string page = metrics_of(daemon);
+  static double metric(const std::string& page, const std::string& name) {
     const size_t at = page.find("\n" + name + " ");
     return at == std::string::npos ? -1 : std::stod(page.substr(at + name.size() + 2));
   }
@@ -73,10 +63,11 @@ TEST_F(Compaction, IsDoneByARepairManagerWhenTheMountIsGone) {
   const size_t scattered = extents();
   EXPECT_GT(scattered, 400u);
   EXPECT_TRUE(eventually([&] { return extents() <= 8; }, seconds(60))) << extents() << " of " << scattered;
-  EXPECT_GE(metric("repair-manager-1", "kintsugi_compacted_bytes_total"), 8 << 20);
-  EXPECT_EQ(metric("repair-manager-1", "kintsugi_compaction_windows_lost_total"), 0);
-  EXPECT_TRUE(eventually([&] { return metric("repair-manager-1", "kintsugi_compactions_done_total") == 1; },
-                         seconds(10)));
+  EXPECT_GE(metric(metrics_of_repair_manager(), "kintsugi_compacted_bytes_total"), 8 << 20);
+  EXPECT_EQ(metric(metrics_of_repair_manager(), "kintsugi_compaction_windows_lost_total"), 0);
+  EXPECT_TRUE(
+      eventually([&] { return metric(metrics_of_repair_manager(), "kintsugi_compactions_done_total") == 1; },
+                 seconds(10)));
   expect_content(path("expected"));
   EXPECT_TRUE(healthy());
 }
@@ -87,12 +78,12 @@ TEST_F(Compaction, WaitsForARepairManager) {
 
   const size_t scattered = extents();
   EXPECT_GT(scattered, 400u) << "it was compacted before the kill: this shows nothing";
-  EXPECT_EQ(metric("metaserver", "kintsugi_files_to_compact"), 1);
+  EXPECT_EQ(metric(metrics_of("metaserver"), "kintsugi_files_to_compact"), 1);
   std::this_thread::sleep_for(seconds(8));
   EXPECT_EQ(extents(), scattered);
   restart_missing();
   EXPECT_TRUE(eventually([&] { return extents() <= 8; }, seconds(60))) << extents() << " of " << scattered;
-  EXPECT_EQ(metric("metaserver", "kintsugi_files_to_compact"), 0);
+  EXPECT_EQ(metric(metrics_of("metaserver"), "kintsugi_files_to_compact"), 0);
   expect_content(path("expected"));
 }
 

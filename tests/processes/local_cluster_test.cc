@@ -1,4 +1,5 @@
 // `kintsugi cluster` where something is in its way: a directory that moved, a daemon that does not come up.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -37,6 +38,10 @@ TEST_F(LocalCluster, GoesOnInAnotherDirectoryAfterItWasMoved) {
   const Outcome started = kintsugi({"cluster", "start", "--dir", elsewhere});
   ASSERT_EQ(started.exit_code, 0) << started.err;
   EXPECT_FALSE(fs::exists(cluster_directory())) << "somebody still writes where it was";
+  // Where clusters that are made from now on look which ports are taken.
+  const char *state = std::getenv("XDG_STATE_HOME"), *home = std::getenv("HOME");
+  const std::string list = state ? state : home ? home + std::string("/.local/state") : "";
+  if (fs::exists(list)) EXPECT_NE(read_file(list + "/kintsugi/clusters").find(elsewhere), std::string::npos);
   const Outcome read =
       run_command({"/bin/sh", "-c", R"(. "$0/env" && exec "$1" cat /file)", elsewhere, command({}).front()});
   EXPECT_EQ(read.out, read_file(file)) << read.err;

@@ -1,5 +1,6 @@
 #include "tests/processes/process_cluster.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -196,15 +197,22 @@ bool ProcessCluster::healthy() const {
   return kintsugi({"fsck", "/"}).exit_code == 0;
 }
 
-std::string ProcessCluster::metrics_of(const std::string& daemon) const {
+std::string ProcessCluster::page_of(const std::string& daemon, const std::string& page) const {
   const std::string config = read_file(cluster_directory() + "/etc/" + daemon + ".toml");
   const std::string key = "http_listen = \"";
-  const size_t at = config.find(key) + key.size(), colon = config.find(':', at), end = config.find('"', at);
-  const std::string where = config.substr(at, colon - at) + "/" + config.substr(colon + 1, end - colon - 1);
-  return run_command(
-             {"/bin/bash", "-c",
-              "exec 3<>/dev/tcp/" + where + "; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"})
-      .out;
+  const size_t at = config.find(key) + key.size();
+  return page_at(config.substr(at, config.find('"', at) - at), page);
+}
+
+std::string ProcessCluster::page_at(const std::string& address, const std::string& page) {
+  std::string where = address;
+  std::replace(where.begin(), where.end(), ':', '/');
+  const std::string program =
+      "exec 3<>/dev/tcp/" + where + "; printf 'GET " + page + " HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3";
+  const std::string answer = run_command({"/bin/bash", "-c", program}).out;
+  // With the end of the line before it, so that the first line is found as others are.
+  const size_t head = answer.find("\r\n\r\n");
+  return head == std::string::npos ? "" : answer.substr(head + 3);
 }
 
 uint64_t ProcessCluster::bytes_on_disks() const {

@@ -64,8 +64,11 @@ class ProcessCluster : public ::testing::Test {
   /// fsck of everything reports no problem.
   bool healthy() const;
 
-  /// What a daemon's page /metrics says.
-  std::string metrics_of(const std::string& daemon) const;
+  /// What a daemon's page says, behind the head of the answer.
+  std::string page_of(const std::string& daemon, const std::string& page) const;
+  std::string metrics_of(const std::string& daemon) const { return page_of(daemon, "/metrics"); }
+  /// What a page says at an address, "127.0.0.1:20123".
+  static std::string page_at(const std::string& address, const std::string& page);
   /// Bytes of chunks on the disks, those that are being written included.
   uint64_t bytes_on_disks() const;
   /// Bytes of the files below `directory` that a process has open, also of those that have no name.

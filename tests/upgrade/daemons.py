@@ -5,10 +5,14 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
+import sys
 import time
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/lab"))
+
+from own_addresses import own_address  # noqa: E402
 
 PATIENCE_SECONDS = 60
 CHUNKSERVERS = tuple(f"chunkserver-{number}" for number in range(3))
@@ -20,25 +24,17 @@ def kind(name):
     return name.rstrip("-0123456789")
 
 
-def free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    numbers = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return numbers
-
-
 def flags_of(program):
     return set(re.findall(r"^\s+--([a-z0-9.-]+)", subprocess.run([program, "--help"], capture_output=True, text=True).stdout, re.M))
 
 
 class Daemons:
-    """`directory` has `secret`, and a directory for each daemon that stores something."""
+    """`directory` has `secret`, and a directory for each daemon that stores something. `activity_logs`: whether daemons write them there."""
 
-    def __init__(self, binaries, directory, names=NAMES):
+    def __init__(self, binaries, directory, names=NAMES, activity_logs=False):
         self.binaries, self.directory, self.names = pathlib.Path(binaries), pathlib.Path(directory), names
-        numbers = free_ports(2 * len(names))
-        self.addresses = {name: (f"127.0.0.1:{numbers[2 * at]}", f"127.0.0.1:{numbers[2 * at + 1]}") for at, name in enumerate(names)}
+        self.activity_logs = activity_logs
+        self.addresses = {name: (own_address(), own_address()) for name in names}
         self.processes = {}
         self.environment = os.environ | {"KINTSUGI_META": self.addresses["metaserver"][0], "KINTSUGI_SECRET_FILE": str(self.directory / "secret")}
 
@@ -47,7 +43,8 @@ class Daemons:
         rpc, http = self.addresses[name]
         settings = {"listen": rpc, "http-listen": http, "secret-file": self.directory / "secret", "log-file": self.directory / f"{name}.log",
                     "metaserver": self.addresses["metaserver"][0], "data-dir": self.directory / name, "disks": self.directory / name,
-                    "name": name, "rack": name, "policy": POLICY, "daemons-on-machine": len(self.names), "activity-log": "false"}
+                    "name": name, "rack": name, "policy": POLICY, "daemons-on-machine": len(self.names),
+                    "activity-log": "true" if self.activity_logs else "false"}
         known = flags_of(program)
         if kind(name) == "metaserver":
             del settings["metaserver"]

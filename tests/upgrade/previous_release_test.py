@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -106,6 +107,19 @@ class Cluster(unittest.TestCase):
             self.assertEqual(proof, proof_of(secret, b"handshake", b"server" + hello + answer))
             connection.sendall(proof_of(secret, b"handshake", b"client" + hello + answer))
             self.assertEqual(stream.read(1), b"\x01", "proven")
+
+    def test_alarms_snapshots_and_metrics_that_its_monitor_kept_are_read(self):
+        history = json.loads(self.daemons.does("diagnose", "--history", "--json"))["history"]
+        self.assertIn(PREVIOUS["alarm"], [{key: raised[key] for key in PREVIOUS["alarm"]} for raised in history])
+        with tempfile.TemporaryDirectory() as kept:
+            subprocess.run(["tar", "-C", kept, "-xJf", HERE / "previous.tar.xz", "monitor"], check=True)
+            def said(word):
+                return subprocess.run([BINARIES / "kintsugi-monitor", word, f"{kept}/monitor"], check=True, capture_output=True, text=True).stdout
+            snapshots = [json.loads(line) for line in said("analyse").splitlines()]
+            self.assertGreater(max(each["processes"] for each in snapshots), len(CHUNKSERVERS))
+            metrics = said("metrics").splitlines()
+            self.assertGreater(int(re.match(r"(\d+) rows from ", metrics[0])[1]), 5)
+            self.assertLessEqual({"metaserver", *CHUNKSERVERS}, set(metrics))
 
     def test_it_works_is_written_to_as_before_and_can_be_finalized(self):
         self.assertEqual(self.format_of_metadata(), FORMAT)

@@ -1,17 +1,23 @@
 #include "client/mount/kernel/handed_mount.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <future>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
@@ -27,13 +33,13 @@ namespace {
 constexpr timeval kSendLimit{.tv_sec = 5, .tv_usec = 0};
 
 /// Closed at the end.
-class Socket {
+class Descriptor {
  public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() {
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  ~Descriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
-  Socket(const Socket&) = delete;
+  Descriptor(const Descriptor&) = delete;
   int get() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
 
@@ -41,11 +47,10 @@ class Socket {
   const int descriptor_;
 };
 
-/// An abstract name, which needs no directory and goes with its process.
+/// An abstract name, which needs no directory and goes with its process. REQUIRES: it is as drawn_name() makes them.
 struct Address {
-  explicit Address(pid_t server) {
+  explicit Address(const std::string& text) {
     name.sun_family = AF_UNIX;
-    const std::string text = fmt::format("kintsugi-mount/{}", server);
     std::memcpy(name.sun_path + 1, text.data(), text.size());
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
@@ -54,6 +59,42 @@ struct Address {
   sockaddr_un name{};
   socklen_t bytes;
 };
+
+/// How names of sockets begin, and how many characters follow.
+constexpr std::string_view kNames = "kintsugi-await-mount-";
+constexpr size_t kDrawnCharacters = 32;
+
+/// A name that nobody has, and that nobody can have taken before: any user may take any abstract name.
+Result<std::string> drawn_name() {
+  std::array<uint64_t, 2> drawn{};
+  if (::getrandom(drawn.data(), sizeof drawn, 0) != sizeof drawn)
+    return status_from_errno(errno, "draw the name of a socket");
+  return fmt::format("{}{:016x}{:016x}", kNames, drawn[0], drawn[1]);
+}
+
+/// Shows the name as that of an empty memory file, which is open as long as the name is to be seen. Only the process
+/// itself can put something among its open files, and only root and its own user see these, in /proc.
+int show(const std::string& name) {
+  return ::memfd_create(name.c_str(), MFD_CLOEXEC);
+}
+
+/// The name that the process shows. kNotFound: it shows none, or is not there. kPermissionDenied: only others may look.
+/// What the process shows is not trusted: it has none of the rights of this one.
+Result<std::string> name_shown_by(pid_t server) {
+  const std::string prefix = fmt::format("/memfd:{}", kNames), suffix = " (deleted)";
+  std::error_code error;
+  std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", server), error), end;
+  for (; !error && files != end; files.increment(error)) {
+    std::error_code closed;  // meanwhile
+    const std::string file = std::filesystem::read_symlink(files->path(), closed).string();
+    if (file.size() == prefix.size() + kDrawnCharacters + suffix.size() && file.starts_with(prefix) &&
+        file.ends_with(suffix))
+      return file.substr(prefix.size() - kNames.size(), kNames.size() + kDrawnCharacters);
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return status_from_errno(error.value(), fmt::format("look at process {}", server));
+  return Status{Code::kNotFound, fmt::format("process {} does not wait for a mount (--await-mount)", server)};
+}
 
 /// Who is at the other end. Nobody: all bits are set.
 ucred peer_of(int socket) {
@@ -88,16 +129,19 @@ std::chrono::milliseconds now() {
 }  // namespace
 
 Result<int> await_mount(std::chrono::milliseconds limit) {
-  const Socket listening(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const Address address(::getpid());
+  const Descriptor listening(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  KINTSUGI_ASSIGN(const std::string name, drawn_name());
+  const Address address(name);
   if (!listening.open() || ::bind(listening.get(), address.get(), address.bytes) != 0 ||
       ::listen(listening.get(), 8) != 0)
     return status_from_errno(errno, "wait for a mount");
+  const Descriptor shown(show(name));
+  if (!shown.open()) return status_from_errno(errno, "memfd_create");
   tell_systemd("READY=1\n");
   for (const auto until = now() + limit; now() < until;) {
     pollfd watched{listening.get(), POLLIN, 0};
     if (::poll(&watched, 1, static_cast<int>((until - now()).count() + 1)) <= 0) continue;
-    const Socket maker(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Descriptor maker(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const uid_t user = maker.open() ? peer_of(maker.get()).uid : UINT32_MAX;
     if (user != 0 && user != ::geteuid()) continue;
     (void)::setsockopt(maker.get(), SOL_SOCKET, SO_RCVTIMEO, &kSendLimit, sizeof kSendLimit);
@@ -108,8 +152,9 @@ Result<int> await_mount(std::chrono::milliseconds limit) {
 
 Status hand_mount(pid_t server, const std::string& directory, const MountOptions& options,
                   std::chrono::milliseconds limit) {
-  const Socket to(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const Address address(server);
+  const Descriptor to(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  KINTSUGI_ASSIGN(const std::string name, name_shown_by(server));
+  const Address address(name);
   if (!to.open()) return status_from_errno(errno, "socket");
   if (::connect(to.get(), address.get(), address.bytes) != 0 || peer_of(to.get()).pid != server)
     return {Code::kNotFound, fmt::format("process {} does not wait for a mount (--await-mount)", server)};

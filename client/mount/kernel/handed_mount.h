@@ -18,8 +18,8 @@ namespace kintsugi::mount {
 Result<int> await_mount(std::chrono::milliseconds limit);
 
 /// Mounts at `directory` for the process `server`, which waits in await_mount(), and returns once the directory answers.
-/// kNotFound: that process does not wait; kUnavailable: it has it, and does not answer within `limit`, so it is detached
-/// again; else as mount_at().
+/// kNotFound: that process does not wait; kPermissionDenied: it is another user's, and this one is not root;
+/// kUnavailable: it has it, and does not answer within `limit`, so it is detached again; else as mount_at().
 Status hand_mount(pid_t server, const std::string& directory, const MountOptions& options,
                   std::chrono::milliseconds limit);
 

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from compare import Cluster  # noqa: E402
 from faults import BUFFERS  # noqa: E402
+from own_addresses import own_address  # noqa: E402
 from surroundings import CGROUP, leave_group  # noqa: E402
 
 NEW_NETWORK = 0x40000000
@@ -31,12 +31,6 @@ def enter_own_network():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Watched(Cluster):
     def __init__(self, binaries, directory, settings="", snapshots=SNAPSHOTS, **shape):
         """`settings`: further ones of the monitor; `shape`: servers and policy."""
@@ -48,7 +42,7 @@ class Watched(Cluster):
         document = json.loads((self.directory / "cluster.json").read_text())
         self.addresses = {"metaserver": document["metaserver"]}
         # At a port that is known here, since its name at the monitor is made of its address.
-        address = f"127.0.0.1:{free_port()}"
+        address = own_address()
         self.repair_manager = f"repair manager {address}"
         config = self.directory / "etc" / "repair-manager-1.toml"
         config.write_text(config.read_text() + f'listen = "{address}"\n')
