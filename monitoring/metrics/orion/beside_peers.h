@@ -18,7 +18,7 @@ inline constexpr size_t kFewestPeers = 3;
 /// Windows that count: a shift that is gone in the next window is none.
 inline constexpr size_t kShiftedWindows = 3;
 /// Healthy times differ from each other: a shift is reported when it is so many times as rare as what they show.
-inline constexpr double kShiftMargin = 1.3;
+inline constexpr double kShiftMargin = 1.6;
 /// The healthy time is cut into so many parts, each of which is judged by the others.
 inline constexpr size_t kHealthyParts = 5;
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Judges what record.py recorded: which server and metric ORION names, and whether AUGURY tells a leak before its end.
 
-    scripts/lab/metrics/judge.py DIRECTORY... [--bin build/test/bin] [--out FILE] [--methods orion orion-text mean-shift leaks augury augury-text
+    scripts/lab/metrics/judge.py DIRECTORY... [--bin build/test/bin] [--out FILE] [--methods orion orion-soon orion-text mean-shift leaks augury augury-text
                                  polynomial three-sigma rams rams-text processor-band blacksheep]
 
 Methods that are not ours are run by `metric_forms` (a target). For each recording the first four fifths of its healthy time are what the detectors learn
 from, the last fifth is a run without a fault. What foretells is scored by the first alarm of a run (Laguna 2012, 7.6.2): one before the fault began, or in a
 run without a fault, is false; one before the end of the resource is a prediction. Runs whose leak did not end do not count there. After these methods each is
 paired with the first of them: in which runs only one was right (McNemar, exact). RAMS and BlackSheep are scored by chunkserver: the faulty one of a run
-should be accused, the others of that run and all of a run without a fault should not. Rates have Wilson intervals of 95 %. `--out`: what each method said of
+should be accused, the others of that run and all of a run without a fault should not. `orion-soon` is ORION
+asked half a window after clients noticed the fault, about what happened since shortly before it. Rates have Wilson intervals of 95 %. `--out`: what each method said of
 each run, as JSON.
 """
 
@@ -17,7 +18,7 @@ import json
 import pathlib
 import subprocess
 
-from foretelling import FORETELL, judge_foretelling
+from foretelling import DETECTED, FORETELL, judge_foretelling
 from guilty import guilty_regions, is_guilty
 from operations import Operations
 from shares import balanced, share
@@ -25,7 +26,8 @@ from shares import balanced, share
 STEADY = ["hang", "delay", "busy", "deadlock", "lock"]  # they reach no limit: they end in an operation that fails or is slow
 
 PAST = 240  # seconds before a fault that RAMS learns a process's own line from
-LOCALISE = ["orion", "orion-text", "mean-shift"]
+LOCALISE = ["orion", "orion-soon", "orion-text", "mean-shift"]
+BEFORE = 15  # seconds before a fault that are judged with the first seconds of it
 FORMS = ["augury-text", "augury-text-ahead", "polynomial", "three-sigma", "mean-shift", "processor-band"]
 
 
@@ -68,23 +70,29 @@ class Recording:
 def judge_orion(recordings, method, said):
     """The text's form names no server and accuses nobody; the ranking by means puts the server first whose mean moved most."""
     faulty = servers = metrics = accused = healthy = sites = with_site = 0
+    kinds = {}
+    soon, method_of_monitor = method == "orion-soon", method.removesuffix("-soon")
     for recording in recordings:
         for run in recording.runs:
-            end = run["ended"] if run["kind"] in STEADY else run["failed"] or run["ended"]
-            found = recording.judge(method, recording.healthy_of(run), run["trace"], run["fault_began"], end)
+            begin, end = run["fault_began"], run["ended"] if run["kind"] in STEADY else run["failed"] or run["ended"]
+            if soon:
+                begin, end = begin - BEFORE, (run["failed"] or run["fault_began"]) + DETECTED
+            found = recording.judge(method_of_monitor, recording.healthy_of(run), run["trace"], begin, end)
             found = [one for one in found if "metrics" in one]
             if method == "mean-shift":
                 found.sort(key=lambda one: -one["excess"])
             blamed = [one for one in found if one.get("accused", True)]  # ORION also names processes without peers, and does not accuse them
             if run["kind"] == "none":
                 healthy += 1
-                accused += bool(blamed) if method == "orion" else 0
+                accused += bool(blamed) if method_of_monitor == "orion" else 0
                 continue
             faulty += 1
+            kinds.setdefault(run["kind"], [])
             right = [one for one in found if one["server"] == run["server"]]
             first = bool(blamed) and blamed[0]["server"] == run["server"] and method != "orion-text"
             named = bool(right) and is_guilty(run, *[name for metric in right[0]["metrics"] for name in [metric["name"], *metric.get("aliases", [])]])
             servers, metrics = servers + first, metrics + named
+            kinds[run["kind"]].append((first, named))
             regions = [region["name"] for region in right[0].get("regions", [])] if right else []
             with_site += bool(guilty_regions(run))
             sites += any(region in guilty_regions(run) for region in regions)
@@ -92,10 +100,12 @@ def judge_orion(recordings, method, said):
                          "regions": regions, "found": found})
             print(f"  {method} {run['number']}: {run['kind']} at {run['server']}, load {run['load']}: " +
                   "; ".join(f"{one['server']} {one.get('excess', 0):.1f}: " + ", ".join(metric["name"] for metric in one["metrics"]) for one in found[:2]))
-    print(f"| {method} | guilty metric in the top 3 of the faulty server | {share(metrics, faulty)} |")
+    def of_kinds(which):
+        return ", ".join(f"{kind} {sum(hit[which] for hit in hits)} of {len(hits)}" for kind, hits in sorted(kinds.items()))
+    print(f"| {method} | guilty metric in the top 3 of the faulty server | {share(metrics, faulty)}: {of_kinds(1)} |")
     if method != "orion-text":
-        print(f"| {method} | faulty server first | {share(servers, faulty)} |")
-    if method == "orion":
+        print(f"| {method} | faulty server first | {share(servers, faulty)}: {of_kinds(0)} |")
+    if method_of_monitor == "orion":
         print(f"| {method} | a region of the fault in the top 3 of the faulty server | {share(sites, with_site)} |")
         print(f"| {method} | healthy runs accused | {share(accused, healthy)} |")
 
