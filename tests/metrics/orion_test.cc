@@ -168,6 +168,24 @@ TEST(Orion, ABurstOfAServerIsNoFaultWhereAnotherHadOneInTheHealthyTime) {
   EXPECT_TRUE(localise(cluster(1, 3000, bursts_at(0, 1300)), now).odd.empty());
 }
 
+TEST(Orion, AShareOfTimeThatNobodyNoticesIsNoFault) {
+  const auto with_waits = [](Trace trace, double wait) {
+    for (uint32_t source = 0; source < trace.header.sources.size(); ++source) {
+      trace.header.metrics.push_back({.name = "pacer_wait_seconds_total{disk=\"a\"}",
+                                      .kind = metric_trace::Kind::kGauge,
+                                      .source = source});
+      Draws draws(source + 1);
+      for (auto& row : trace.rows)
+        row.values.push_back(1e-6 * std::abs(draws.normal()) + (source == 2 ? wait : 0));
+    }
+    return trace;
+  };
+  const Trace healthy = with_waits(cluster(1, 3000, nothing_at_servers), 0);
+  const Trace now = cluster(51, 600, nothing_at_servers);
+  EXPECT_TRUE(localise(healthy, with_waits(now, 3e-4)).odd.empty());
+  EXPECT_EQ(localise(healthy, with_waits(now, 0.02)).odd.size(), 1U);
+}
+
 using Change = std::function<void(size_t row, std::vector<double>&)>;
 
 constexpr size_t kOwn = 10;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "common/base/statistics.h"
@@ -22,7 +23,7 @@ struct Point {
 /// A metric of one process: windows that say what is usual, and those that are judged, both sorted by time.
 struct Member {
   std::vector<Point> usual, judged;
-  double mean = 0;
+  double least_deviation = 0;  ///< what it is taken to vary by, if it varies by less
   int64_t window_ns = 0;
 };
 
@@ -77,8 +78,7 @@ Variance usual_variance(const std::vector<Member>& all, const Member& own) {
       apart.push_back(point.value - median_of(others));
   }
   const double deviation = apart.size() < 2 ? 0 : deviation_of(apart);
-  const double least = 1e-3 * std::abs(own.mean) + 1e-12;
-  return {.value = std::pow(std::max(deviation, least), 2),
+  return {.value = std::pow(std::max(deviation, own.least_deviation), 2),
           .degrees = std::max(independent_of(apart.size(), resemblance_of(apart)) - 1, 1.0)};
 }
 
@@ -151,7 +151,8 @@ struct Time {
 
 /// Judges that part of the healthy time by the rest of it. None: nothing is left of either.
 std::optional<Member> left_out(const Member& whole, const Time& part) {
-  Member out{.usual = {}, .judged = {}, .mean = whole.mean, .window_ns = whole.window_ns};
+  Member out{
+      .usual = {}, .judged = {}, .least_deviation = whole.least_deviation, .window_ns = whole.window_ns};
   double sum = 0;
   for (const Point& point : whole.usual) {
     if (point.t_ns >= part.begin_ns && point.t_ns < part.end_ns)
@@ -169,10 +170,17 @@ std::optional<Member> left_out(const Member& whole, const Time& part) {
   return out;
 }
 
+/// The increase of a counter of seconds is a share of time.
+double least_deviation_of(const MetricShifts& metric) {
+  const size_t labels = metric.name.find('{');
+  const bool is_share = std::string_view(metric.name).substr(0, labels).ends_with("_seconds_total");
+  return std::max(1e-3 * std::abs(metric.mean) + 1e-12, is_share ? kLeastShareOfTime : 0.0);
+}
+
 Member member_of(const Shifts& process, const MetricShifts& metric) {
   return {.usual = points_of(process.healthy_middles_ns, metric.usual),
           .judged = points_of(process.middles_ns, metric.moved),
-          .mean = metric.mean,
+          .least_deviation = least_deviation_of(metric),
           .window_ns = process.window_ns};
 }
 

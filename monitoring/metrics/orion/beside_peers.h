@@ -19,6 +19,9 @@ inline constexpr size_t kFewestPeers = 3;
 inline constexpr size_t kShiftedWindows = 3;
 /// Healthy times differ from each other: a shift is reported when it is so many times as rare as what they show.
 inline constexpr double kShiftMargin = 1.6;
+/// The deviation that a share of time is taken to have at least: whether a server waited for some microseconds of a second or
+/// for some hundreds, nobody waits for it.
+inline constexpr double kLeastShareOfTime = 2e-4;
 /// The healthy time is cut into so many parts, each of which is judged by the others.
 inline constexpr size_t kHealthyParts = 5;
 
