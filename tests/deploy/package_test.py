@@ -100,6 +100,44 @@ class Packaging(unittest.TestCase):
         self.assertIn("kintsugi-common_0.0.1_all.deb", made)
         self.assertEqual(self.left(), [])
 
+    def git(self, *words):
+        subprocess.run(["git", "-c", "user.name=Nobody", "-c", "user.email=nobody@kintsugi.example", *words], cwd=self.source, check=True,
+                       capture_output=True)
+
+    def version_made(self):
+        self.start("true").communicate(timeout=PATIENCE_SECONDS)
+        package, = (self.source / "build/packages").glob("*.deb")
+        return subprocess.run(["dpkg-deb", "-f", package, "Version"], capture_output=True, text=True, check=True).stdout.strip()
+
+    def is_lower(self, one, other):
+        return subprocess.run(["dpkg", "--compare-versions", one, "lt", other]).returncode == 0
+
+    def test_packages_of_a_later_commit_have_a_higher_version_and_the_release_the_highest(self):
+        changelog = CHANGELOG.replace("unstable", "UNRELEASED")
+        (self.source / "debian/changelog").write_text(changelog)
+        self.start("true").communicate(timeout=PATIENCE_SECONDS)
+        (self.source / ".gitignore").write_text("build/\ndebian/files\ndebian/kintsugi-common/\n")
+        self.git("init", "--quiet")
+        self.git("add", "--all")
+        versions = []
+        for day in (1, 2):
+            os.environ["GIT_COMMITTER_DATE"] = f"2026-11-0{day}T12:00:00Z"
+            self.addCleanup(os.environ.pop, "GIT_COMMITTER_DATE", None)
+            self.git("commit", "--quiet", "--allow-empty", "--message", f"of day {day}")
+            versions.append(self.version_made())
+        self.assertRegex(versions[0], r"^0\.0\.1~git20261101120000\.[0-9a-f]{12}$")
+        (self.source / "debian/control").write_text(CONTROL + " Changed.\n")
+        versions.append(self.version_made())
+        for lower, higher in zip(versions, [*versions[1:], "0.0.1"], strict=True):
+            self.assertTrue(self.is_lower(lower, higher), f"{lower} and {higher}")
+        self.assertEqual((self.source / "debian/changelog").read_text(), changelog, "it is as it was")
+
+    def test_packages_of_a_release_have_its_version(self):
+        self.git("init", "--quiet")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "the release")
+        self.assertEqual(self.version_made(), "0.0.1")
+
 
 if __name__ == "__main__":
     if not all(shutil.which(tool) for tool in TOOLS):
