@@ -95,18 +95,16 @@ size_t stub_of(uint32_t function, SledKind kind) {
 std::vector<FunctionStart> starts_of(const ElfImage& image, const SledMap& map, const Placed& placed) {
   std::vector<FunctionStart> starts;
   starts.reserve(map.functions.size());
-  for (size_t i = 0; i < map.functions.size(); ++i)
+  std::vector<uint64_t> all = image.unwound_functions();
+  for (size_t i = 0; i < map.functions.size(); ++i) {
     starts.push_back({placed.base + map.functions[i].address, 0, static_cast<uint32_t>(i + 1)});
-  std::vector<std::pair<uint64_t, uint64_t>> ends;
-  for (const ElfImage::Symbol& symbol : image.functions())
-    ends.emplace_back(placed.base + symbol.address, placed.base + symbol.address + symbol.size);
+    all.push_back(map.functions[i].address);
+  }
   std::ranges::sort(starts, {}, &FunctionStart::address);
-  std::ranges::sort(ends);
-  for (size_t i = 0; i < starts.size(); ++i) {
-    starts[i].end = i + 1 < starts.size() ? starts[i + 1].address : placed.text + placed.text_bytes;
-    const auto known = std::ranges::lower_bound(ends, std::pair(starts[i].address, uint64_t{0}));
-    if (known != ends.end() && known->first == starts[i].address && known->second > known->first)
-      starts[i].end = std::min(starts[i].end, known->second);
+  std::ranges::sort(all);
+  for (FunctionStart& start : starts) {
+    const auto next = std::ranges::upper_bound(all, start.address - placed.base);
+    start.end = next != all.end() ? placed.base + *next : placed.text + placed.text_bytes;
   }
   return starts;
 }
