@@ -37,7 +37,9 @@ class Functions {
     return numbers_.find(address)->second;
   }
   bool has_sleds(uint32_t function) const { return function <= sledded_; }
-  const std::vector<uint64_t>& addresses() const { return addresses_; }  ///< of function N: element N - 1
+  const std::vector<uint64_t>& addresses() const {
+    return addresses_;
+  }  ///< the address of function N is element N - 1
 
  private:
   void add(uint64_t address) {
