@@ -1,5 +1,6 @@
 // What is found in a binary: sleds, names, and who calls whom.
 #include <algorithm>
+#include <fstream>
 #include <limits>
 
 #include <elf.h>
@@ -46,6 +47,11 @@ class Copy {
     if (!found) return {};
     return std::span(bytes_).subspan(static_cast<size_t>(found->bytes.data() - bytes_.data()),
                                      found->bytes.size());
+  }
+  void write(const std::string& path) const {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
   }
   void shorten(std::string_view name, uint64_t bytes) {
     const auto offset = static_cast<uint64_t>(section(name).data() - bytes_.data());
@@ -133,6 +139,39 @@ TEST_F(Repository, KnowsWhereAllFunctionsBeginAlsoWithoutSymbols) {
   EXPECT_EQ(stripped.begin, whole.begin);
   EXPECT_EQ(stripped.indirect, whole.indirect);
   EXPECT_EQ(stripped.taken, whole.taken);
+}
+
+/// Installed daemons are stripped, and another package has their symbols.
+TEST_F(Repository, NamesFunctionsOfAStrippedBinaryByItsDebugSymbols) {
+  const TraceDirectory debug;
+  Copy whole, stripped;
+  stripped.strip();
+  const auto names = [&](const Copy& copy) {
+    const ElfImage image = copy.parse();
+    return mangled_names(image, *read_sleds(image), debug.path());
+  };
+  const auto missing = names(stripped);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  EXPECT_THAT(missing.error().message(), ::testing::HasSubstr(debug.path() + "/.build-id/"));
+  EXPECT_THAT(missing.error().message(), ::testing::HasSubstr("install the package with its debug symbols"));
+
+  std::string id;
+  for (const char byte : whole.parse().build_id())
+    id += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  const std::string path =
+      fmt::format("{}/.build-id/{}/{}.debug", debug.path(), id.substr(0, 2), id.substr(2));
+  whole.write(path);
+  const auto found = names(stripped), expected = names(whole);
+  ASSERT_TRUE(found) << found.error();
+  EXPECT_EQ(*found, *expected);
+  EXPECT_THAT(*found, Contains(::testing::HasSubstr("subject5outer")));
+
+  whole.section(".note.gnu.build-id").back() ^= std::byte{1};
+  whole.write(path);
+  const auto other = names(stripped);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), Code::kConflict);
 }
 
 TEST_F(Repository, TakesNothingFromATableOfFunctionsThatIsGarbage) {

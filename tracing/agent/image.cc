@@ -134,7 +134,8 @@ Status Image::read() {
   calls_ = find_calls(image, map);
   const Placed placed = place_of_binary();
   starts_ = starts_of(image, map, placed);
-  for (const std::string_view mangled : mangled_names(image, map))
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
+  for (const std::string& mangled : names)
     arguments_.push_back(recorded_arguments(mangled));
   sleds_.text = placed.text;
   sleds_.text_bytes = placed.text_bytes;
@@ -178,12 +179,9 @@ Result<std::vector<uint32_t>> Image::functions_named(const std::string& name) co
   KINTSUGI_ASSIGN(const MappedFile file, MappedFile::open(kSelf));
   KINTSUGI_ASSIGN(const ElfImage image, ElfImage::parse(file.bytes()));
   KINTSUGI_ASSIGN(const SledMap map, read_sleds(image));
-  std::vector<uint32_t> found = tracing::functions_named(mangled_names(image, map), name);
-  if (found.empty())
-    return Status{Code::kNotFound,
-                  image.functions().empty()
-                      ? "the binary was stripped: it does not say how its functions are called"
-                      : "no function that can be traced is called " + name};
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
+  std::vector<uint32_t> found = tracing::functions_named(names, name);
+  if (found.empty()) return Status{Code::kNotFound, "no function that can be traced is called " + name};
   return found;
 }
 
@@ -196,7 +194,7 @@ Result<std::vector<uint8_t>> Image::recorded_values(std::span<const RecordedValu
   KINTSUGI_ASSIGN(const MappedFile file, MappedFile::open(kSelf));
   KINTSUGI_ASSIGN(const ElfImage image, ElfImage::parse(file.bytes()));
   KINTSUGI_ASSIGN(const SledMap map, read_sleds(image));
-  const std::vector<std::string_view> names = mangled_names(image, map);
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
   for (size_t i = 0; i < names.size(); ++i)
     if (const auto found = wanted.find(short_name(names[i])); found != wanted.end())
       values[i] |= found->second;
