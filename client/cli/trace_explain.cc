@@ -181,6 +181,7 @@ Status explain_kinds(const Recorded& odd, const Recorded* normal, const anomaly:
                                    well->of(kind.start)));
   }
   const int64_t began_ns = beginning_of(odd.trace);
+  const std::vector<anomaly::Waiting> waiting = anomaly::waiting_of(paths, waits);
   for (const cause::FlowsOfOneKind& kind : odd.kinds) {
     const std::vector<PathTotals> known = well ? well->of(kind.start) : std::vector<PathTotals>();
     KINTSUGI_ASSIGN(const Explanation explanation,
@@ -188,6 +189,7 @@ Status explain_kinds(const Recorded& odd, const Recorded* normal, const anomaly:
                                          {.compared = kind.flows,
                                           .normal = known,
                                           .totals = requests.totals,
+                                          .waiting = waiting,
                                           .known = chance ? &*chance : nullptr}));
     answers.push_back(answer_of(kind.start, kind.flows.size(), explanation, paths,
                                 call_it(odd, explanation, kind.start, began_ns),
@@ -244,10 +246,13 @@ Result<Explanation> explain_binary(const Separated& separated, const NormalRuns&
   cause::KnownNormal chance({well}, paths, waits, normal.least_seconds);
   cause::ExplanationSettings settings;
   settings.idle = waits.waits;
-  return cause::explain_processes(
-      separated.trace, paths,
-      {.compared = compared, .normal = well, .totals = totals, .known = well.empty() ? nullptr : &chance},
-      settings);
+  return cause::explain_processes(separated.trace, paths,
+                                  {.compared = compared,
+                                   .normal = well,
+                                   .totals = totals,
+                                   .waiting = chance.waiting(),
+                                   .known = well.empty() ? nullptr : &chance},
+                                  settings);
 }
 
 Status explain_daemons(const Separated& separated, const NormalRuns& normal,

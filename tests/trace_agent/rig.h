@@ -85,7 +85,8 @@ class Traced : public ::testing::Test {
       const auto file = MappedFile::open("/proc/self/exe");
       const auto elf = ElfImage::parse(file->bytes());
       std::vector<std::string> all;
-      for (const std::string_view mangled : mangled_names(*elf, *read_sleds(*elf))) {
+      const auto mangled_of_all = mangled_names(*elf, *read_sleds(*elf));
+      for (const std::string& mangled : *mangled_of_all) {
         all.push_back(short_name(mangled));
         if (all.back().starts_with("subject::")) all.back().erase(0, std::strlen("subject::"));
       }

@@ -103,6 +103,16 @@ TEST_F(Recordings, FollowCallsOfVirtualFunctions) {
               ElementsAre("*by_table", ">by_table", ">Square::corners", "<Square::corners", "<by_table"));
 }
 
+/// What functions without sleds call is recorded as if their callers had called it.
+TEST_F(Recordings, LookThroughFunctionsOfLibraries) {
+  const Trace direct = record("calls_library", subject::calls_library);
+  EXPECT_THAT(lines(direct), ElementsAre("*calls_library", ">calls_library", ">behind_library",
+                                         "<behind_library", "<calls_library"));
+  const Trace by_table = record("calls_library_by_table", [] { subject::calls_library_by_table(2); });
+  EXPECT_THAT(lines(by_table), ElementsAre("*calls_library_by_table", ">calls_library_by_table",
+                                           ">behind_table", "<behind_table", "<calls_library_by_table"));
+}
+
 TEST_F(Recordings, HaveCoroutinesThatGoOnAsFunctions) {
   int result = 0;
   const Trace trace = record("use_numbers", [&] { result = subject::use_numbers(); });

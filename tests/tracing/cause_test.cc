@@ -196,6 +196,29 @@ TEST(LastEntry, IsTheLastFunctionOfAnyThreadWithItsStack) {
   EXPECT_TRUE(last[1].returned);
 }
 
+/// A thread that went back to its event loop has nothing to do; one that left a coroutine, and no more, does something else there.
+TEST(LastEntry, IsTheFunctionAroundAPlaceThatAThreadHasJustLeft) {
+  const auto last_of = [](bool is_called, bool goes_back) {
+    Rig rig;
+    rig.entry({0, 1}, "accept", 0);
+    rig.exit({0, 1}, "accept", 2);
+    rig.entry({0, 2}, "loop", 1);
+    if (is_called) rig.entry({0, 2}, "resume", 3);
+    rig.entry({0, 2}, "(elsewhere)", 4);
+    rig.exit({0, 2}, "(elsewhere)", 5);
+    if (goes_back) rig.exit({0, 2}, "resume", 6);
+    if (goes_back) rig.entry({0, 2}, "epoll", 7);
+    const flow::Trace trace = rig.trace();
+    CallPaths paths;
+    const std::vector<std::string> idle{"(elsewhere)", "loop", "epoll"};
+    const LastEntry last = last_entries(trace, paths, idle).front();
+    return (last.returned ? "left " : "in ") + paths.text(last.path);
+  };
+  EXPECT_EQ(last_of(true, false), "in server: loop -> resume");
+  EXPECT_EQ(last_of(false, false), "in server: loop");
+  EXPECT_EQ(last_of(true, true), "left server: accept");
+}
+
 /// Twelve servers do the same; from 60 of 96 s on, one of them hangs in write.
 Rig twelve_servers(uint32_t odd) {
   Rig rig;

@@ -1,4 +1,4 @@
-// What requests are accused of when a run is there that was well.
+// What requests are accused of when a run is there that was well, and for seconds and calls when there is none.
 #include "tests/tracing/rig.h"
 #include "tracing/anomaly/waiting.h"
 #include "tracing/cause/explanation.h"
@@ -139,6 +139,69 @@ TEST(KnownNormal, WhoWaitsForAMessageOfOthersIsNotNamed) {
   const Judged judged = judge(reads(60, {{{1, 9}, {{"compute", 1}, {"receive", 3000}}}}),
                               reads(40, {{{0, 3}, {{"receive", 2}}}}));
   EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+}
+
+/// Without a run that was well.
+Judged judge_alone(const Rig& odd) {
+  CallPaths paths;
+  const flow::Trace trace = odd.trace();
+  const flow::Flows flows = flow::build_flows(trace, flow::match_messages(trace), {});
+  const std::vector<PathTotals> totals = anomaly::totals_of(trace, anomaly::groups_by_flow(flows), paths);
+  const std::vector<FlowsOfOneKind> kinds = kinds_of_flows(trace, flows);
+  const std::vector<anomaly::Waiting> waiting =
+      anomaly::waiting_of(paths, {.waits = {"(waits)"}, .others = {"receive"}, .aside = {"sight::"}});
+  const auto explanation =
+      explain_flows(trace, flows, paths, {.compared = kinds[0].flows, .totals = totals, .waiting = waiting});
+  EXPECT_TRUE(explanation) << explanation.error();
+  Judged judged{.found = *explanation, .text = describe(*explanation, paths, "it")};
+  if (explanation->culprit != flow::kNone)
+    judged.server = static_cast<int>(trace.event(flows.flows[explanation->culprit].root).process);
+  return judged;
+}
+
+/// Each read's connection then waits for its next request, for longer than the read took.
+Rig reads_of_idle_connections(std::map<std::pair<int, int>, Read> odd) {
+  for (int server = 0; server < kServers; ++server)
+    for (int number = 0; number < kReads; ++number)
+      odd.try_emplace({server, number},
+                      Read{{"compute", 1 + number % 5}, {"disk", 1}, {"receive", 100 + 20 * (number % 5)}});
+  return reads(1, odd);
+}
+
+TEST(Alone, WhoIsHeldUpForSecondsIsNamed) {
+  const Judged judged = judge_alone(
+      reads_of_idle_connections({{{1, 9}, {{"compute", 1}, {"disk", 5000}, {"receive", 5000}}},
+                                 {{1, 12}, {{"compute", 1}, {"disk", 4000}, {"receive", 4000}}}}));
+  EXPECT_EQ(judged.server, 1);
+  EXPECT_EQ(judged.text,
+            "it is unlike the others by its elapsed time profile: its score is 5.00, the usual one 0.00.\n"
+            "Most of the difference: chunkserver: read -> disk -> (waits) (5.000 s, usually 0.001 s).\n");
+}
+
+TEST(Alone, SecondsAccuseNobodyWhoWasHeldUpForLessOrAsOthersWere) {
+  const auto profile_of = [](const std::map<std::pair<int, int>, Read>& odd) {
+    return judge_alone(reads_of_idle_connections(odd)).found.profile;
+  };
+  const auto waits = [](int64_t milliseconds) { return Read{{"compute", 1}, {"disk", milliseconds}}; };
+  EXPECT_NE(profile_of({{{1, 9}, waits(900)}}), anomaly::ProfileKind::kElapsed) << "less than a second";
+  EXPECT_NE(profile_of({{{1, 9}, waits(3000)}, {{0, 5}, waits(2000)}}), anomaly::ProfileKind::kElapsed)
+      << "another server's read was held up for more than half as long";
+  EXPECT_NE(profile_of({{{1, 9}, {{"compute", 1}, {"receive", 5000}}}}), anomaly::ProfileKind::kElapsed)
+      << "it waited for a message of somebody else";
+  EXPECT_EQ(profile_of({{{1, 9}, waits(3000)}}), anomaly::ProfileKind::kElapsed);
+}
+
+TEST(Alone, AFirstCallOfAnAnnotationAccusesNobody) {
+  const Read first{{"compute", 1}, {"sight::find", 0}, {"sight::create", 0}, {"disk", 1}, {"receive", 100}};
+  Judged judged = judge_alone(reads_of_idle_connections({{{2, 5}, first}}));
+  EXPECT_EQ(judged.found.finding, Finding::kNoOutlier) << judged.text;
+
+  const Read drops{{"compute", 1}, {"drop_corrupt", 0}, {"sight::find", 0}, {"disk", 1}, {"receive", 100}};
+  judged = judge_alone(reads_of_idle_connections({{{1, 7}, drops}}));
+  EXPECT_EQ(judged.server, 1);
+  EXPECT_EQ(judged.text,
+            "it is unlike the others by its coverage profile: its score is 1.00, the usual one 0.00.\n"
+            " 1. chunkserver: read alone calls drop_corrupt.\n");
 }
 
 TEST(KnownNormal, WhoDoesSomethingNewIsNamedThoughItTakesNoTime) {

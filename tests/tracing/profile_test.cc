@@ -5,6 +5,7 @@
 
 #include "tests/tracing/rig.h"
 #include "tracing/anomaly/comparators.h"
+#include "tracing/anomaly/waiting.h"
 
 namespace kintsugi::anomaly {
 namespace {
@@ -238,6 +239,28 @@ TEST(CallPaths, EndlessRecursionIsBounded) {
   EXPECT_EQ(profile_of(totals, paths, ProfileKind::kCoverage).size(), kMostDepth);
   EXPECT_EQ(paths.collapsed(), 1'000 - kMostDepth);
   EXPECT_THAT(paths.text(totals.back().path, 2), "server: ... -> f -> f");
+}
+
+/// Calls of the event loop are aside, and so is what keeps books: what they run is their time all the same, and what they wait is not.
+TEST(Waiting, BelowFunctionsThatAreAsideIsNoTimeInWhichTheyRun) {
+  CallPaths paths;
+  const PathId binary = paths.binary(paths.name("server"));
+  const auto call = [&](PathId caller, const char* function) {
+    return paths.call(caller, paths.name(function), 0);
+  };
+  const PathId loop = call(binary, "asio::run"), wait_in_loop = call(loop, "asio::epoll");
+  const PathId sends = call(loop, "sight::send"), wait_in_send = call(sends, "(waits)");
+  const PathId reads = call(wait_in_loop, "read");
+  PathTotals totals;
+  for (const PathId path : {loop, wait_in_loop, sends, wait_in_send, reads})
+    totals.push_back({.path = path, .self_ns = 100});
+  const std::vector<Waiting> waiting =
+      waiting_of(paths, {.waits = {"(waits)", "asio::epoll"}, .others = {}, .aside = {"asio::", "sight::"}});
+  std::vector<PathId> run;
+  for (const PathTotal& total : part_of(totals, waiting, Part::kRunning))
+    if (total.self_ns > 0) run.push_back(total.path);
+  EXPECT_THAT(run, ::testing::ElementsAre(loop, sends, reads));
+  EXPECT_THAT(calls_of(totals, waiting), ::testing::IsEmpty()) << "all of it lies below the event loop";
 }
 
 TEST(Comparators, EditDistanceAndClusters) {

@@ -95,18 +95,16 @@ size_t stub_of(uint32_t function, SledKind kind) {
 std::vector<FunctionStart> starts_of(const ElfImage& image, const SledMap& map, const Placed& placed) {
   std::vector<FunctionStart> starts;
   starts.reserve(map.functions.size());
-  for (size_t i = 0; i < map.functions.size(); ++i)
+  std::vector<uint64_t> all = image.unwound_functions();
+  for (size_t i = 0; i < map.functions.size(); ++i) {
     starts.push_back({placed.base + map.functions[i].address, 0, static_cast<uint32_t>(i + 1)});
-  std::vector<std::pair<uint64_t, uint64_t>> ends;
-  for (const ElfImage::Symbol& symbol : image.functions())
-    ends.emplace_back(placed.base + symbol.address, placed.base + symbol.address + symbol.size);
+    all.push_back(map.functions[i].address);
+  }
   std::ranges::sort(starts, {}, &FunctionStart::address);
-  std::ranges::sort(ends);
-  for (size_t i = 0; i < starts.size(); ++i) {
-    starts[i].end = i + 1 < starts.size() ? starts[i + 1].address : placed.text + placed.text_bytes;
-    const auto known = std::ranges::lower_bound(ends, std::pair(starts[i].address, uint64_t{0}));
-    if (known != ends.end() && known->first == starts[i].address && known->second > known->first)
-      starts[i].end = std::min(starts[i].end, known->second);
+  std::ranges::sort(all);
+  for (FunctionStart& start : starts) {
+    const auto next = std::ranges::upper_bound(all, start.address - placed.base);
+    start.end = next != all.end() ? placed.base + *next : placed.text + placed.text_bytes;
   }
   return starts;
 }
@@ -136,7 +134,8 @@ Status Image::read() {
   calls_ = find_calls(image, map);
   const Placed placed = place_of_binary();
   starts_ = starts_of(image, map, placed);
-  for (const std::string_view mangled : mangled_names(image, map))
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
+  for (const std::string& mangled : names)
     arguments_.push_back(recorded_arguments(mangled));
   sleds_.text = placed.text;
   sleds_.text_bytes = placed.text_bytes;
@@ -180,12 +179,9 @@ Result<std::vector<uint32_t>> Image::functions_named(const std::string& name) co
   KINTSUGI_ASSIGN(const MappedFile file, MappedFile::open(kSelf));
   KINTSUGI_ASSIGN(const ElfImage image, ElfImage::parse(file.bytes()));
   KINTSUGI_ASSIGN(const SledMap map, read_sleds(image));
-  std::vector<uint32_t> found = tracing::functions_named(mangled_names(image, map), name);
-  if (found.empty())
-    return Status{Code::kNotFound,
-                  image.functions().empty()
-                      ? "the binary was stripped: it does not say how its functions are called"
-                      : "no function that can be traced is called " + name};
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
+  std::vector<uint32_t> found = tracing::functions_named(names, name);
+  if (found.empty()) return Status{Code::kNotFound, "no function that can be traced is called " + name};
   return found;
 }
 
@@ -198,7 +194,7 @@ Result<std::vector<uint8_t>> Image::recorded_values(std::span<const RecordedValu
   KINTSUGI_ASSIGN(const MappedFile file, MappedFile::open(kSelf));
   KINTSUGI_ASSIGN(const ElfImage image, ElfImage::parse(file.bytes()));
   KINTSUGI_ASSIGN(const SledMap map, read_sleds(image));
-  const std::vector<std::string_view> names = mangled_names(image, map);
+  KINTSUGI_ASSIGN(const std::vector<std::string> names, mangled_names(image, map));
   for (size_t i = 0; i < names.size(); ++i)
     if (const auto found = wanted.find(short_name(names[i])); found != wanted.end())
       values[i] |= found->second;

@@ -25,7 +25,7 @@ class Image {
   const std::string& path() const { return path_; }
   const std::string& build_id() const { return build_id_; }
 
-  /// The functions that `name` means (functions_named()). kNotFound: there is none, or the binary was stripped.
+  /// The functions that `name` means (functions_named()). kNotFound: there is none.
   Result<std::vector<uint32_t>> functions_named(const std::string& name) const;
   /// By function - 1, which values are recorded: those by which our requests are told apart, and `more`. Functions that the binary does
   /// not have are left out.

@@ -9,6 +9,7 @@ std::vector<Waiting> waiting_of(const CallPaths& paths, const WaitNames& names) 
     return std::ranges::find(all, paths.last_name(path)) != all.end();
   };
   std::vector<Waiting> found(paths.size(), Waiting::kRuns);
+  std::vector<bool> books(paths.size());
   const auto keeps_books = [&](PathId path) {
     return std::ranges::any_of(names.aside, [&](const std::string& beginning) {
       return paths.last_name(path).starts_with(beginning);
@@ -16,11 +17,14 @@ std::vector<Waiting> waiting_of(const CallPaths& paths, const WaitNames& names) 
   };
   // A path is younger than that of its caller.
   for (PathId path = 0; path < paths.size(); ++path) {
-    const Waiting caller = paths.depth(path) == 0 ? Waiting::kWaits : found[paths.parent(path)];
-    if (paths.depth(path) == 0 || is_among(path, names.waits)) found[path] = Waiting::kWaits;
+    const bool is_called = paths.depth(path) > 0;
+    const Waiting caller = is_called ? found[paths.parent(path)] : Waiting::kWaits;
+    books[path] = (is_called && books[paths.parent(path)]) || keeps_books(path);
     if (caller == Waiting::kWaitsForOthers || is_among(path, names.others))
       found[path] = Waiting::kWaitsForOthers;
-    else if (caller == Waiting::kKeepsBooks || keeps_books(path))
+    else if (!is_called || is_among(path, names.waits))
+      found[path] = Waiting::kWaits;  // also below books: an event loop that has nothing to do does not run
+    else if (books[path])
       found[path] = Waiting::kKeepsBooks;
   }
   return found;

@@ -13,7 +13,8 @@ namespace kintsugi::anomaly {
 struct WaitNames {
   std::vector<std::string> waits;   ///< a path that ends in one of them waits
   std::vector<std::string> others;  ///< on or below one of them: for a message that somebody else sends
-  std::vector<std::string> aside;   ///< beginnings of names: on or below such a function, books are kept
+  std::vector<std::string>
+      aside;  ///< beginnings of names: on or below such a function, books are kept, unless it waits there
 };
 
 /// Of a path. A thread that is in no function waits, too.

@@ -41,6 +41,10 @@ struct Look {
   const CallPaths& paths;
   const Question& question;
   const ExplanationSettings& settings;
+
+  std::span<const anomaly::Waiting> waiting() const {
+    return question.known != nullptr ? question.known->waiting() : question.waiting;
+  }
 };
 
 /// Ranks by one profile.
@@ -49,15 +53,22 @@ Result<anomaly::Ranking> rank(const Look& look, Lens lens, std::span<const Profi
   anomaly::OutlierSettings outliers;
   // Shares of time and bytes vary a little; a call is made or not.
   if (lens.kind == ProfileKind::kCoverage) outliers.least_share = 0;
-  if (look.question.known != nullptr) outliers.least = kTimesChance * look.question.known->chance(lens);
+  if (look.question.known != nullptr)
+    outliers.least = kTimesChance * look.question.known->chance(lens);
+  else if (lens.kind == ProfileKind::kElapsed)
+    outliers.least = kLeastHeldUp;
   return anomaly::rank(profiles, normal, outliers);
 }
 
 /// The score of the oddest that is of another process than the first one.
 double elsewhere(const Look& look, Lens lens, const anomaly::Ranking& ranking) {
-  if (!look.processes.empty())
-    return look.question.known->elsewhere(lens, look.processes[ranking.scores.front().trial]);
-  return ranking.scores.size() < 2 ? 0 : ranking.scores[1].score;
+  const std::span<const anomaly::SuspectScore> scores = ranking.scores;
+  if (look.processes.empty()) return scores.size() < 2 ? 0 : scores[1].score;
+  const uint32_t process = look.processes[scores.front().trial];
+  if (look.question.known != nullptr) return look.question.known->elsewhere(lens, process);
+  const auto other = std::ranges::find_if(
+      scores, [&](const anomaly::SuspectScore& one) { return look.processes[one.trial] != process; });
+  return other == scores.end() ? 0 : other->score;
 }
 
 /// Takes accusations back of those that are not much odder than somebody of another process.
@@ -71,14 +82,13 @@ void compare_with_others(const Look& look, Lens lens, anomaly::Ranking& ranking)
 
 /// Ranks through one lens, and says by what the first differs from its neighbour.
 Status judge(const Look& look, Lens lens, Explanation& out) {
-  std::span<const anomaly::Waiting> waiting;
-  if (look.question.known != nullptr) waiting = look.question.known->waiting();
-  const std::vector<Profile> profiles = profiles_of(look.trials, look.paths, lens, waiting),
-                             normal = profiles_of(look.question.normal, look.paths, lens, waiting);
+  const std::vector<Profile> profiles = profiles_of(look.trials, look.paths, lens, look.waiting()),
+                             normal = profiles_of(look.question.normal, look.paths, lens, look.waiting());
   out.profile = lens.kind;
   out.part = lens.part;
   KINTSUGI_ASSIGN(out.ranking, rank(look, lens, profiles, normal));
-  if (out.ranking.answer == anomaly::Answer::kOutlier && look.question.known != nullptr)
+  const bool by_others = look.question.known != nullptr || lens.kind == ProfileKind::kElapsed;
+  if (out.ranking.answer == anomaly::Answer::kOutlier && by_others)
     compare_with_others(look, lens, out.ranking);
   if (out.ranking.answer == anomaly::Answer::kTooFew) return {};
   out.finding = Finding::kNoOutlier;
@@ -122,18 +132,18 @@ Status judge_in_turn(const Look& look, std::span<const Lens> lenses, Explanation
 }
 
 /// The one that is odd against all that are not.
-CoverageAnalysis coverage_of(std::span<const PathTotals> trials, const Explanation& found,
-                             const CallPaths& paths, const Question& question, Order order) {
+CoverageAnalysis coverage_of(const Look& look, const Explanation& found) {
+  const Question& question = look.question;
   std::vector<PathTotals> usual(question.normal.begin(), question.normal.end());
   const std::vector<anomaly::SuspectScore>& scores = found.ranking.scores;
   for (size_t i = found.ranking.outliers; i < scores.size(); ++i)
-    usual.push_back(trials[scores[i].trial]);
-  std::vector<PathTotals> odd{trials[scores.front().trial]};
-  if (question.known != nullptr)
+    usual.push_back(look.trials[scores[i].trial]);
+  std::vector<PathTotals> odd{look.trials[scores.front().trial]};
+  if (!look.waiting().empty())
     for (std::vector<PathTotals>* side : {&odd, &usual})
       for (PathTotals& totals : *side)
-        totals = anomaly::calls_of(std::move(totals), question.known->waiting());
-  return analyse_coverage(odd, usual, paths, order);
+        totals = anomaly::calls_of(std::move(totals), look.waiting());
+  return analyse_coverage(odd, usual, look.paths, look.settings.order);
 }
 
 /// What takes less than a millisecond is told in microseconds.
@@ -222,7 +232,7 @@ Result<Explanation> explain_processes(const flow::Trace& trace, CallPaths& paths
   if (explanation.finding != Finding::kOutlier) return explanation;
   KINTSUGI_ASSIGN(explanation.interval, anomalous_interval(trace, groups, question.compared,
                                                            explanation.culprit, paths, settings.interval));
-  explanation.coverage = coverage_of(trials, explanation, paths, question, settings.order);
+  explanation.coverage = coverage_of(look, explanation);
   return explanation;
 }
 
@@ -232,14 +242,17 @@ Result<Explanation> explain_flows(const flow::Trace& trace, const flow::Flows& f
   if (has_too_few(question)) return explanation;
   const std::vector<PathTotals> trials =
       trials_of(trace, anomaly::groups_by_flow(flows, settings.replicate), paths, question);
-  constexpr Lens kAlone[] = {{ProfileKind::kComposite}, {ProfileKind::kCoverage}};
+  constexpr Lens kAlone[] = {
+      {ProfileKind::kElapsed, anomaly::Part::kOwn}, {ProfileKind::kComposite}, {ProfileKind::kCoverage}};
+  std::span<const Lens> lenses = question.known == nullptr ? std::span<const Lens>(kAlone) : kRequestLenses;
+  // Whose wait for a message of somebody else is not known, of that cannot be said for how long it was held up.
+  if (question.known == nullptr && question.waiting.empty()) lenses = lenses.subspan(1);
   const std::vector<uint32_t> processes = beginnings_of(trace, flows, question.compared);
   const Look look{
       .trials = trials, .processes = processes, .paths = paths, .question = question, .settings = settings};
-  KINTSUGI_TRY(judge_in_turn(look, question.known == nullptr ? std::span<const Lens>(kAlone) : kRequestLenses,
-                             explanation));
+  KINTSUGI_TRY(judge_in_turn(look, lenses, explanation));
   if (explanation.finding != Finding::kOutlier) return explanation;
-  explanation.coverage = coverage_of(trials, explanation, paths, question, settings.order);
+  explanation.coverage = coverage_of(look, explanation);
   explanation.last = last_entries(trace, flows, explanation.culprit, paths);
   return explanation;
 }

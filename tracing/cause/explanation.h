@@ -2,8 +2,8 @@
 ///
 /// Processes that do the same work (all chunkservers): did one fall silent first? Then its last function. Else, whose time
 /// profile is unlike the others', and the function that makes most of the difference.
-/// Flows of one kind (all reads): whose composite profile, or whose coverage, is unlike the others'? Then what makes the
-/// difference, and the calls that it alone made or left out.
+/// Flows of one kind (all reads): who was held up for long, or whose composite profile, or whose coverage, is unlike the others'? Then
+/// what makes the difference, and the calls that it alone made or left out.
 ///
 /// With runs that are known to be well: who runs for longer than chance can have it, or else who is held up for longer, or else
 /// who calls what nobody called in those.
@@ -52,12 +52,18 @@ struct ExplanationSettings {
   IntervalSettings interval;
 };
 
+/// Seconds that a request has to be held up for, and twice as long as any that began in another process, to be accused for that without
+/// runs that were well. Chance takes tenths of a second on a busy machine, and shares of time say then little.
+inline constexpr double kLeastHeldUp = 1;
+
 /// What is compared, and with what.
 struct Question {
   std::span<const uint32_t> compared;                ///< processes, or flows: of one kind
   std::span<const anomaly::PathTotals> normal = {};  ///< totals of known-normal runs, with the same `paths`
   /// What each flow, or process, of the trace did, with the same `paths`, for whoever asks more than one question; empty: not known yet.
   std::span<const anomaly::PathTotals> totals = {};
+  /// By path, of all that `totals` have: what waits, and which calls are chance. With `known`, that of it counts. Empty: nothing is.
+  std::span<const anomaly::Waiting> waiting = {};
   /// What chance does, by runs that were well: those of `normal`, with others than these flows; null: there are none.
   KnownNormal* known = nullptr;
 };

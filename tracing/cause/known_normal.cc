@@ -29,9 +29,12 @@ std::vector<PathId> closed(const PathTotals& totals, const CallPaths& paths,
 
 std::vector<Profile> profiles_of(std::span<const PathTotals> all, const CallPaths& paths, Lens lens,
                                  std::span<const anomaly::Waiting> waiting) {
+  const bool by_calls = lens.kind == ProfileKind::kCoverage && !waiting.empty();
   std::vector<Profile> profiles;
   for (const PathTotals& totals : all)
-    profiles.push_back(anomaly::profile_of(anomaly::part_of(totals, waiting, lens.part), paths, lens.kind));
+    profiles.push_back(anomaly::profile_of(
+        by_calls ? anomaly::calls_of(totals, waiting) : anomaly::part_of(totals, waiting, lens.part), paths,
+        lens.kind));
   return profiles;
 }
 

@@ -6,9 +6,18 @@
 namespace kintsugi::cause {
 namespace {
 
+bool is_exit(flow::Kind kind) {
+  return kind == flow::Kind::kExit || kind == flow::Kind::kUnwound;
+}
+
+bool is_idle(const anomaly::CallPaths& paths, anomaly::PathId path, std::span<const std::string> idle) {
+  return paths.depth(path) > 0 && std::ranges::find(idle, paths.last_name(path)) != idle.end();
+}
+
 /// The last entry of each thread of control.
 template <class Wanted>
-std::vector<LastEntry> entries_of(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted) {
+std::vector<LastEntry> entries_of(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted,
+                                  std::span<const std::string> idle) {
   const anomaly::TraceNames names(trace, paths);
   std::vector<LastEntry> found;
   for (const flow::Thread& thread : trace.threads()) {
@@ -23,7 +32,9 @@ std::vector<LastEntry> entries_of(const flow::Trace& trace, anomaly::CallPaths& 
       if (!wanted(id)) continue;
       const flow::Kind kind = trace.event(id).kind;
       last.event = id;
-      last.returned = (kind == flow::Kind::kExit || kind == flow::Kind::kUnwound) && before != after;
+      // Who has just left a place where it waited runs again in the function around that.
+      const bool runs_again = is_idle(paths, before, idle) && paths.depth(after) > 0;
+      last.returned = is_exit(kind) && before != after && !runs_again;
       last.path = last.returned ? before : after;
     }
     if (last.event != flow::kNone) found.push_back(last);
@@ -53,8 +64,9 @@ class Latest {
 
  private:
   int64_t at(const LastEntry& one) const { return trace_.event(one.event).time_ns; }
+  /// Who left something last has not begun to wait.
   bool is_idle(const LastEntry& one) const {
-    return paths_.depth(one.path) > 0 && std::ranges::find(idle_, paths_.last_name(one.path)) != idle_.end();
+    return !is_exit(trace_.event(one.event).kind) && cause::is_idle(paths_, one.path, idle_);
   }
   bool is_later(const LastEntry& one, const LastEntry& other) const {
     return is_idle(one) == is_idle(other) ? at(one) > at(other) : is_idle(other);
@@ -69,7 +81,7 @@ template <class Wanted>
 std::vector<LastEntry> find(const flow::Trace& trace, anomaly::CallPaths& paths, Wanted wanted,
                             std::span<const std::string> idle = {}) {
   std::map<uint32_t, std::vector<LastEntry>> by_process;
-  for (const LastEntry& one : entries_of(trace, paths, wanted))
+  for (const LastEntry& one : entries_of(trace, paths, wanted, idle))
     by_process[one.process].push_back(one);
   const Latest latest(trace, paths, idle);
   std::vector<LastEntry> found;

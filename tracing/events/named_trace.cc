@@ -41,9 +41,11 @@ Result<std::vector<std::string>> names_in(const Trace& trace, const std::string&
     return Status{Code::kConflict, fmt::format("{} is another build than the one that was traced", path)};
   const auto sleds = read_sleds(*image);
   if (!sleds) return sleds.error().with_context(path);
+  const auto mangled = mangled_names(*image, *sleds);
+  if (!mangled) return mangled.error().with_context(path);
   std::vector<std::string> names;
-  for (const std::string_view mangled : mangled_names(*image, *sleds))
-    names.push_back(short_name(mangled));
+  for (const std::string& each : *mangled)
+    names.push_back(short_name(each));
   if (names.size() != trace.functions)
     return Status{Code::kConflict, fmt::format("{} has other functions than the trace", path)};
   return names;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include <elf.h>
 
@@ -13,33 +14,43 @@ using Bytes = std::span<const std::byte>;
 
 constexpr uint64_t kReferenceBytes = 4;
 
-/// Functions by the address at which they begin. A bit for each address answers first: nearly all are none.
-class Starts {
+/// All functions by the address at which they begin. Those with sleds have the numbers of the map, the others follow.
+class Functions {
  public:
-  explicit Starts(const SledMap& sleds) {
-    uint64_t last = 0;
-    first_ = ~uint64_t{0};
-    for (const SleddedFunction& function : sleds.functions) {
-      first_ = std::min(first_, function.address);
-      last = std::max(last, function.address);
-    }
-    if (sleds.functions.empty()) return;
-    is_start_.resize(last - first_ + 1);
-    for (size_t i = 0; i < sleds.functions.size(); ++i) {
-      is_start_[sleds.functions[i].address - first_] = true;
-      numbers_.emplace(sleds.functions[i].address, static_cast<uint32_t>(i + 1));
-    }
+  Functions(const SledMap& sleds, const std::vector<uint64_t>& others) {
+    for (const SleddedFunction& function : sleds.functions)
+      add(function.address);
+    sledded_ = static_cast<uint32_t>(addresses_.size());
+    for (const uint64_t address : others)
+      add(address);
+    if (addresses_.empty()) return;
+    const auto [first, last] = std::ranges::minmax(addresses_);
+    first_ = first;
+    is_start_.resize(last - first + 1);
+    for (const uint64_t address : addresses_)
+      is_start_[address - first_] = true;
   }
-  /// 0: no function begins there.
+  /// 0: no function begins there. A bit for each address answers first: nearly all are none.
   uint32_t at(uint64_t address) const {
     const uint64_t offset = address - first_;
     if (offset >= is_start_.size() || !is_start_[offset]) return 0;
     return numbers_.find(address)->second;
   }
+  bool has_sleds(uint32_t function) const { return function <= sledded_; }
+  const std::vector<uint64_t>& addresses() const {
+    return addresses_;
+  }  ///< the address of function N is element N - 1
 
  private:
+  void add(uint64_t address) {
+    if (numbers_.emplace(address, static_cast<uint32_t>(addresses_.size() + 1)).second)
+      addresses_.push_back(address);
+  }
+
   uint64_t first_ = 0;
+  uint32_t sledded_ = 0;
   std::vector<bool> is_start_;
+  std::vector<uint64_t> addresses_;
   std::unordered_map<uint64_t, uint32_t> numbers_;
 };
 
@@ -48,20 +59,14 @@ struct Extent {
   uint32_t function = 0;
 };
 
-/// The code of each function: as its symbol says, and up to the next one without symbols.
-std::vector<Extent> extents_of(const ElfImage& image, const SledMap& sleds, uint64_t end_of_code) {
-  std::unordered_map<uint64_t, uint64_t> sizes;
-  for (const ElfImage::Symbol& symbol : image.functions())
-    sizes[symbol.address] = std::max(sizes[symbol.address], symbol.size);
+/// The code of each function: up to where the next one begins.
+std::vector<Extent> extents_of(const Functions& functions, uint64_t end_of_code) {
   std::vector<Extent> extents;
-  for (size_t i = 0; i < sleds.functions.size(); ++i)
-    extents.push_back({sleds.functions[i].address, end_of_code, static_cast<uint32_t>(i + 1)});
+  for (size_t i = 0; i < functions.addresses().size(); ++i)
+    extents.push_back({functions.addresses()[i], end_of_code, static_cast<uint32_t>(i + 1)});
   std::ranges::sort(extents, {}, &Extent::begin);
-  for (size_t i = 0; i < extents.size(); ++i) {
-    if (i + 1 < extents.size()) extents[i].end = std::min(end_of_code, extents[i + 1].begin);
-    if (const auto known = sizes.find(extents[i].begin); known != sizes.end() && known->second != 0)
-      extents[i].end = std::min(extents[i].end, extents[i].begin + known->second);
-  }
+  for (size_t i = 0; i + 1 < extents.size(); ++i)
+    extents[i].end = std::min(end_of_code, extents[i + 1].begin);
   return extents;
 }
 
@@ -81,7 +86,7 @@ bool is_indirect(uint8_t first, uint8_t second) {
   return first == 0xff && (operation == 2 || operation == 4) && !is_relative_to_code(second);
 }
 
-References references_of(Bytes code, uint64_t address, const Starts& starts) {
+References references_of(Bytes code, uint64_t address, const Functions& functions) {
   References found;
   const auto byte = [&](uint64_t at) { return static_cast<uint8_t>(code[at]); };
   for (uint64_t at = 1; at < code.size(); ++at) {
@@ -90,7 +95,7 @@ References references_of(Bytes code, uint64_t address, const Starts& starts) {
     int32_t distance = 0;
     std::memcpy(&distance, code.data() + at, sizeof(distance));
     const uint32_t function =
-        starts.at(address + at + kReferenceBytes + static_cast<uint64_t>(int64_t{distance}));
+        functions.at(address + at + kReferenceBytes + static_cast<uint64_t>(int64_t{distance}));
     if (function == 0) continue;
     const uint8_t before = byte(at - 1);
     const bool is_conditional = at >= 2 && byte(at - 2) == 0x0f && (before & 0xf0) == 0x80;
@@ -102,6 +107,7 @@ References references_of(Bytes code, uint64_t address, const Starts& starts) {
 
 /// The bytes of a sled that are never executed would be taken for distances.
 void blank_sleds(std::span<std::byte> code, const Extent& extent, const SledMap& map) {
+  if (extent.function > map.functions.size()) return;
   constexpr uint64_t kSledBytes = 11;
   constexpr std::byte kTrap{0xcc};
   const SleddedFunction& of = map.functions[extent.function - 1];
@@ -111,7 +117,7 @@ void blank_sleds(std::span<std::byte> code, const Extent& extent, const SledMap&
 }
 
 /// Functions whose addresses stand in tables of the data.
-void add_table_entries(const ElfImage& image, const Starts& starts, std::vector<uint32_t>& taken) {
+void add_table_entries(const ElfImage& image, const Functions& functions, std::vector<uint32_t>& taken) {
   for (const ElfImage::Section& section : image.sections()) {
     if (section.type != SHT_RELA) continue;
     for (Bytes left = section.bytes; left.size() >= sizeof(Elf64_Rela);
@@ -119,7 +125,7 @@ void add_table_entries(const ElfImage& image, const Starts& starts, std::vector<
       Elf64_Rela relocation;
       std::memcpy(&relocation, left.data(), sizeof(relocation));
       if (ELF64_R_TYPE(relocation.r_info) != R_X86_64_RELATIVE) continue;
-      if (const uint32_t function = starts.at(static_cast<uint64_t>(relocation.r_addend)); function != 0)
+      if (const uint32_t function = functions.at(static_cast<uint64_t>(relocation.r_addend)); function != 0)
         taken.push_back(function);
     }
   }
@@ -130,6 +136,41 @@ void sort_and_unite(std::vector<uint32_t>& functions) {
   functions.erase(std::ranges::unique(functions).begin(), functions.end());
 }
 
+/// Functions without sleds cannot have the next ones patched when they are entered, so who calls one calls what it calls.
+class Through {
+ public:
+  Through(const Functions& functions, const std::vector<References>& references)
+      : functions_(functions), references_(references), seen_at_(references.size()) {}
+
+  /// What can be reached from those functions that has sleds. The same functions may come several times.
+  References from(const std::vector<uint32_t>& begin) {
+    ++round_;
+    References found;
+    std::vector<uint32_t> left = begin;
+    while (!left.empty()) {
+      const uint32_t function = left.back();
+      left.pop_back();
+      if (functions_.has_sleds(function)) {
+        found.called.push_back(function);
+        continue;
+      }
+      if (std::exchange(seen_at_[function - 1], round_) == round_) continue;
+      const References& next = references_[function - 1];
+      found.indirect |= next.indirect;
+      left.insert(left.end(), next.called.begin(), next.called.end());
+      left.insert(left.end(), next.taken.begin(), next.taken.end());
+    }
+    sort_and_unite(found.called);
+    return found;
+  }
+
+ private:
+  const Functions& functions_;
+  const std::vector<References>& references_;
+  std::vector<uint32_t> seen_at_;  ///< index: function - 1; the last round in which it was met
+  uint32_t round_ = 0;
+};
+
 }  // namespace
 
 CallGraph find_calls(const ElfImage& image, const SledMap& sleds) {
@@ -138,26 +179,32 @@ CallGraph find_calls(const ElfImage& image, const SledMap& sleds) {
   graph.indirect.assign(sleds.functions.size(), 0);
   const auto text = image.section(".text");
   if (!text) return graph;
-  const Starts starts(sleds);
-  std::vector<std::vector<uint32_t>> reached(sleds.functions.size());
+  std::vector<uint64_t> all = image.unwound_functions();
+  std::erase_if(all, [&](uint64_t address) { return address - text->address >= text->bytes.size(); });
+  const Functions functions(sleds, all);
+  std::vector<References> references(functions.addresses().size());
   std::vector<std::byte> code;
-  for (const Extent& extent : extents_of(image, sleds, text->address + text->bytes.size())) {
+  for (const Extent& extent : extents_of(functions, text->address + text->bytes.size())) {
     if (extent.begin < text->address || extent.begin >= extent.end) continue;
     const Bytes original = text->bytes.subspan(extent.begin - text->address, extent.end - extent.begin);
     code.assign(original.begin(), original.end());
     blank_sleds(code, extent, sleds);
-    References found = references_of(code, extent.begin, starts);
-    graph.taken.insert(graph.taken.end(), found.taken.begin(), found.taken.end());
-    graph.indirect[extent.function - 1] = found.indirect;
-    reached[extent.function - 1] = std::move(found.called);
-    std::ranges::copy(found.taken, std::back_inserter(reached[extent.function - 1]));
+    References& found = references[extent.function - 1] = references_of(code, extent.begin, functions);
+    sort_and_unite(found.called);
+    sort_and_unite(found.taken);
+    std::ranges::copy(found.taken, std::back_inserter(graph.taken));
   }
-  add_table_entries(image, starts, graph.taken);
+  add_table_entries(image, functions, graph.taken);
   sort_and_unite(graph.taken);
-  for (size_t i = 0; i < reached.size(); ++i) {
-    sort_and_unite(reached[i]);
-    std::erase(reached[i], i + 1);
-    graph.callees.insert(graph.callees.end(), reached[i].begin(), reached[i].end());
+  Through through(functions, references);
+  graph.taken = through.from(graph.taken).called;
+  for (size_t i = 0; i < sleds.functions.size(); ++i) {
+    References& own = references[i];
+    own.called.insert(own.called.end(), own.taken.begin(), own.taken.end());
+    References reached = through.from(own.called);
+    std::erase(reached.called, i + 1);
+    graph.indirect[i] = own.indirect || reached.indirect;
+    graph.callees.insert(graph.callees.end(), reached.called.begin(), reached.called.end());
     graph.begin[i + 1] = static_cast<uint32_t>(graph.callees.size());
   }
   return graph;

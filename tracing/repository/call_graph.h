@@ -2,7 +2,8 @@
 ///
 /// No instruction is decoded. Code refers to a function by the distance from the end of an instruction to its first byte, as 32 bits;
 /// other bytes seldom look like that, and then a function too much is traced. A reference that is no call takes the address: whoever
-/// does it may have the function called later, as the first part of a coroutine does with the rest of it.
+/// does it may have the function called later, as the first part of a coroutine does with the rest of it. Functions without sleds
+/// (those of libraries) are looked through.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ namespace kintsugi::tracing {
 struct CallGraph {
   /// Function N may reach next callees[begin[N - 1]] to callees[begin[N] - 1]: it calls them, or takes their addresses.
   std::vector<uint32_t> begin, callees;
-  /// By function N - 1: it calls, or goes to, an address that is known only then.
+  /// By function N - 1: it, or one without sleds that it reaches, calls an address that is known only then.
   std::vector<uint8_t> indirect;
-  /// Functions whose address is taken, or stands in a table (of virtual functions): where an indirect call may go.
+  /// Functions whose address is taken, or stands in a table (of virtual functions), or that are reached through those that
+  /// have no sleds: where an indirect call may lead.
   std::vector<uint32_t> taken;
 
   std::span<const uint32_t> callees_of(uint32_t function) const {

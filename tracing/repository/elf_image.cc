@@ -1,5 +1,6 @@
 #include "tracing/repository/elf_image.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -96,6 +97,27 @@ std::vector<ElfImage::Symbol> ElfImage::functions() const {
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0)
         found.push_back({symbol.st_value, symbol.st_size, text_at(names, symbol.st_name)});
     }
+  }
+  return found;
+}
+
+std::vector<uint64_t> ElfImage::unwound_functions() const {
+  // Version 1; a reference to .eh_frame of four bytes, a number of four bytes; of each function its distance from this section, and a
+  // reference to its entry (Linux Standard Base, 10.6.2).
+  constexpr std::array<uint8_t, 4> kForm{1, 0x1b, 0x03, 0x3b};
+  constexpr size_t kNumberAt = 8, kTableAt = 12, kEntryBytes = 8;
+  std::vector<uint64_t> found;
+  const auto table = section(".eh_frame_hdr");
+  if (!table || table->bytes.size() < kTableAt ||
+      std::memcmp(table->bytes.data(), kForm.data(), kForm.size()) != 0)
+    return found;
+  uint32_t number = 0;
+  std::memcpy(&number, table->bytes.data() + kNumberAt, sizeof(number));
+  Bytes left = table->bytes.subspan(kTableAt);
+  for (uint32_t i = 0; i < number && left.size() >= kEntryBytes; ++i, left = left.subspan(kEntryBytes)) {
+    int32_t distance = 0;
+    std::memcpy(&distance, left.data(), sizeof(distance));
+    found.push_back(table->address + static_cast<uint64_t>(int64_t{distance}));
   }
   return found;
 }

@@ -34,6 +34,8 @@ class ElfImage {
   std::string build_id() const;  ///< raw bytes; empty: it has none
   /// Of functions, as they come; none of a stripped binary.
   std::vector<Symbol> functions() const;
+  /// Where functions begin, by the table that exceptions are unwound by (.eh_frame_hdr): stripped binaries have it, too.
+  std::vector<uint64_t> unwound_functions() const;
 
  private:
   std::span<const std::byte> linked_bytes(size_t section) const;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 namespace kintsugi::tracing {
 namespace {
@@ -60,6 +61,26 @@ std::string without_types(std::string_view name) {
   return kept;
 }
 
+std::string debug_file_of(const ElfImage& image, const std::string& debug_files) {
+  std::string id;
+  for (const char byte : image.build_id())
+    id += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  const size_t directory = std::min<size_t>(2, id.size());
+  return fmt::format("{}/.build-id/{}/{}.debug", debug_files, id.substr(0, directory), id.substr(directory));
+}
+
+std::vector<std::string> names_by(const std::vector<ElfImage::Symbol>& symbols, const SledMap& sleds) {
+  std::unordered_map<uint64_t, std::string_view> by_address;
+  for (const ElfImage::Symbol& symbol : symbols)
+    by_address.emplace(symbol.address, symbol.name);
+  std::vector<std::string> names;
+  for (const SleddedFunction& function : sleds.functions) {
+    const auto found = by_address.find(function.address);
+    names.emplace_back(found == by_address.end() ? std::string_view() : found->second);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string short_name(std::string_view mangled) {
@@ -76,19 +97,25 @@ std::string short_name(std::string_view mangled) {
   return name.append(part);
 }
 
-std::vector<std::string_view> mangled_names(const ElfImage& image, const SledMap& sleds) {
-  std::unordered_map<uint64_t, std::string_view> by_address;
-  for (const ElfImage::Symbol& symbol : image.functions())
-    by_address.emplace(symbol.address, symbol.name);
-  std::vector<std::string_view> names;
-  for (const SleddedFunction& function : sleds.functions) {
-    const auto found = by_address.find(function.address);
-    names.push_back(found == by_address.end() ? std::string_view() : found->second);
-  }
-  return names;
+Result<std::vector<std::string>> mangled_names(const ElfImage& image, const SledMap& sleds,
+                                               const std::string& debug_files) {
+  const std::vector<ElfImage::Symbol> own = image.functions();
+  if (!own.empty()) return names_by(own, sleds);
+  const std::string path = debug_file_of(image, debug_files);
+  const auto file = MappedFile::open(path);
+  if (!file)
+    return Status{
+        Code::kNotFound,
+        fmt::format("it was stripped, and {} is not there: install the package with its debug symbols",
+                    path)};
+  const auto symbols = ElfImage::parse(file->bytes());
+  if (!symbols) return symbols.error().with_context(path);
+  if (symbols->build_id() != image.build_id())
+    return Status{Code::kConflict, path + " has the debug symbols of another build"};
+  return names_by(symbols->functions(), sleds);
 }
 
-std::vector<uint32_t> functions_named(const std::vector<std::string_view>& mangled, std::string_view wanted) {
+std::vector<uint32_t> functions_named(const std::vector<std::string>& mangled, std::string_view wanted) {
   std::vector<uint32_t> found;
   const size_t last = wanted.rfind(':');
   // A mangled name has the parts of the name in it: few have to be made readable.

@@ -24,7 +24,7 @@ def judge(document):
     """Of an export for Perfetto: frames, those in the right flow, commands whose frames are all in a flow of their own, and events of servers in each command's flow."""
     names, methods, ends, events = {}, {}, collections.defaultdict(dict), collections.defaultdict(collections.Counter)
     for event in document["traceEvents"]:
-        if event["ph"] == "M":
+        if event["ph"] == "M" and event["name"] == "process_name":
             names[event["pid"]] = event["args"]["name"]
         elif event["ph"] in ("s", "f"):
             ends[event["id"]][event["ph"]] = (event["pid"], event["args"]["flow"])

@@ -5,6 +5,8 @@
 
 // Nothing of a function may be known to its callers, or they would not call it as everybody does.
 #define SUBJECT [[gnu::noinline]]
+// Functions of libraries have no sleds.
+#define LIBRARY [[gnu::noinline, clang::xray_never_instrument]]
 
 namespace kintsugi::subject {
 
@@ -28,9 +30,16 @@ struct Square final : Shape {
     return 4;
   }
 };
+struct LibraryShape final : Shape {
+  LIBRARY int corners() const override {
+    behind_table();
+    return 5;
+  }
+};
 const Triangle triangle;
 const Square square;
-const Shape* volatile const shapes[2] = {&triangle, &square};
+const LibraryShape library_shape;
+const Shape* volatile const shapes[3] = {&triangle, &square, &library_shape};
 
 }  // namespace
 
@@ -49,6 +58,9 @@ SUBJECT void outer() {
 }
 SUBJECT void beside() {
   sink = 4;
+}
+SUBJECT void unreached() {
+  sink = 18;
 }
 SUBJECT void throws() {
   leaf();
@@ -81,6 +93,34 @@ SUBJECT int tail_call_by(int (*target)(int), int number) {
 SUBJECT int by_table(int which) {
   const int corners = shapes[which]->corners();
   sink = corners;
+  return corners;
+}
+SUBJECT void behind_library() {
+  sink = 12;
+}
+SUBJECT void behind_table() {
+  sink = 13;
+}
+LIBRARY void library_inner() {
+  behind_library();
+  sink = 14;
+}
+LIBRARY void library_outer() {
+  library_inner();
+  sink = 15;
+}
+SUBJECT void calls_library() {
+  library_outer();
+  sink = 16;
+}
+LIBRARY int library_by_table(int which) {
+  const int corners = shapes[which]->corners();
+  sink = corners;
+  return corners;
+}
+SUBJECT int calls_library_by_table(int which) {
+  const int corners = library_by_table(which);
+  sink = 17;
   return corners;
 }
 SUBJECT void empty() {

@@ -10,17 +10,23 @@
 namespace kintsugi::subject {
 
 void leaf();
-void middle();   ///< calls leaf() twice
-void outer();    ///< calls middle(), and leaf() behind it
-void beside();   ///< calls nobody, and nobody calls it
-void throws();   ///< calls leaf(), then throws
-void catches();  ///< calls throws() by way of passes_on(), and leaf() for the exception
+void middle();     ///< calls leaf() twice
+void outer();      ///< calls middle(), and leaf() behind it
+void beside();     ///< calls nobody, and nobody calls it
+void unreached();  ///< not even a test calls it
+void throws();     ///< calls leaf(), then throws
+void catches();    ///< calls throws() by way of passes_on(), and leaf() for the exception
 void passes_on();
 int tail_target(int number);
 int tail_call(int number);                         ///< goes to tail_target() in its place
 int tail_call_by(int (*target)(int), int number);  ///< goes wherever it is told to
 int by_table(int which);                           ///< calls a virtual function
-void empty();                                      ///< does nothing
+void behind_library();
+void behind_table();
+void calls_library();  ///< reaches behind_library() by way of two functions without sleds
+int calls_library_by_table(
+    int which);  ///< has one without sleds call a virtual function. That of 2 has no sleds, and calls behind_table()
+void empty();  ///< does nothing
 void call_empty(uint64_t times);
 void deep(int depth);  ///< calls itself
 
