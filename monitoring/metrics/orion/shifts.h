@@ -17,7 +17,7 @@ inline constexpr double kEndsWithinSeconds = 86400;
 struct MetricShifts {
   /// Without the name of the process, which labels have: the same metric of a peer has the same name.
   std::string name;
-  double mean = 0;  ///< of healthy windows
+  double mean = 0;  ///< the mean of healthy windows
   /// By healthy window, and by window of now: its mean less the healthy one; NaN: most of its rows are not known.
   std::vector<double> usual, moved;
   /// The limit that it goes towards now, with a trend that is certain and ends there within kEndsWithinSeconds; kMissing: it does
