@@ -6,7 +6,6 @@
 
 #include "common/base/statistics.h"
 #include "monitoring/judging/findings.h"
-#include "monitoring/metrics/orion/beside_peers.h"
 #include "monitoring/metrics/rams/beside_peers.h"
 #include "monitoring/metrics/rams/detector.h"
 #include "monitoring/metrics/rams/faithful.h"
@@ -157,8 +156,10 @@ std::map<std::string, OfRole> roles_of(const Recordings& recordings) {
   return out;
 }
 
-void judge_beside_peers(Findings& out, const OfRole& role) {
-  for (const rams::Parted& parted : rams::parted_from_peers(role.healthy, role.now)) {
+/// Those of a role that can be compared with enough others; returns their names.
+std::set<std::string> judge_beside_peers(Findings& out, const OfRole& role) {
+  const rams::BesidePeers found = rams::parted_from_peers(role.healthy, role.now);
+  for (const rams::Parted& parted : found.parted) {
     const rams::Inputs& inputs = role.now[parted.process];
     out.odd = true;
     out.lines.push_back(fmt::format(
@@ -171,19 +172,19 @@ void judge_beside_peers(Findings& out, const OfRole& role) {
                          {"score", "peers"},
                          {"excess", parted.excess}});
   }
+  std::set<std::string> judged;
+  for (size_t i = 0; i < role.now.size(); ++i)
+    if (found.compared[i]) judged.insert(role.now[i].source);
+  return judged;
 }
 
 }  // namespace
 
 Result<Findings> by_rams(const Recordings& recordings) {
   Findings out;
-  std::set<std::string> judged;  // those that have enough peers
-  for (const auto& [role, processes] : roles_of(recordings)) {
-    if (processes.now.size() <= orion::kFewestPeers) continue;
-    judge_beside_peers(out, processes);
-    for (const rams::Inputs& inputs : processes.now)
-      judged.insert(inputs.source);
-  }
+  std::set<std::string> judged;
+  for (const auto& [role, processes] : roles_of(recordings))
+    judged.merge(judge_beside_peers(out, processes));
   const auto healthy = calibrations(recordings.healthy);
   for (uint32_t i = 0; i < recordings.now.header.sources.size(); ++i) {
     const std::string& source = recordings.now.header.sources[i].name;

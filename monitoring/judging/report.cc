@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
@@ -171,19 +172,23 @@ Findings by_augury(const Trace& healthy, const Trace& now) {
       });
 }
 
-std::vector<Series> peers_of(const Trace& trace, const std::string& source) {
-  std::vector<Series> out;
-  for (uint32_t i = 0; i < trace.header.sources.size(); ++i)
-    if (const std::string& name = trace.header.sources[i].name;
-        name != source && metric_trace::role_of(name) == metric_trace::role_of(source))
-      out.push_back(metric_trace::series_of(trace, i));
+using HealthyTimes = std::map<std::string, augury::HealthyTime>;
+
+std::vector<const augury::HealthyTime*> peers_of(const HealthyTimes& all, const std::string& source) {
+  std::vector<const augury::HealthyTime*> out;
+  for (const auto& [name, healthy] : all)
+    if (name != source && metric_trace::role_of(name) == metric_trace::role_of(source))
+      out.push_back(&healthy);
   return out;
 }
 
 Findings by_leaks(const Trace& healthy, const Trace& now) {
+  HealthyTimes all;
+  for (uint32_t i = 0; i < healthy.header.sources.size(); ++i)
+    all.try_emplace(healthy.header.sources[i].name, augury::learn_usual(metric_trace::series_of(healthy, i)));
   return for_each_process(
-      healthy, now, [&healthy](Findings& out, const Series& before, const Series& series) -> Status {
-        const auto found = augury::leaks_of(before, series, peers_of(healthy, series.source));
+      healthy, now, [&all](Findings& out, const Series& /*before*/, const Series& series) -> Status {
+        const auto found = augury::leaks_of(all.at(series.source), series, peers_of(all, series.source));
         if (!found) return found.error();
         for (const augury::Leak& leak : *found) {
           out.odd = true;

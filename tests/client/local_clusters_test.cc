@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -28,10 +29,11 @@ class LocalClusters : public testing::Test {
   LocalClusters() {
     std::string name = (fs::temp_directory_path() / "kintsugi-clusters-XXXXXX").string();
     directory_ = ::mkdtemp(name.data());
+    if (const char* state = std::getenv("XDG_STATE_HOME")) before_ = state;
     ::setenv("XDG_STATE_HOME", (directory_ + "/state").c_str(), 1);
   }
   ~LocalClusters() override {
-    ::unsetenv("XDG_STATE_HOME");
+    before_ ? ::setenv("XDG_STATE_HOME", before_->c_str(), 1) : ::unsetenv("XDG_STATE_HOME");
     fs::remove_all(directory_);
   }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
@@ -56,6 +58,7 @@ class LocalClusters : public testing::Test {
   }
 
   std::string directory_;
+  std::optional<std::string> before_;  ///< what other tests have
 };
 
 TEST_F(LocalClusters, HaveNoPortInCommonAlsoWhenTheyGrow) {

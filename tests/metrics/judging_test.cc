@@ -69,11 +69,11 @@ class Judging : public ::testing::Test {
   }
   ~Judging() override { std::filesystem::remove_all(directory_); }
 
-  Recorded recorded(uint64_t seed, size_t seconds, const Fault& fault = {}) const {
+  Recorded recorded(uint64_t seed, size_t seconds, const Fault& fault = {}, size_t servers = kServers) const {
     Recorded out{.trace = {}, .logs = fmt::format("{}/logs-{}", directory_, seed)};
     std::filesystem::create_directory(out.logs);
     out.trace.rows.resize(seconds);
-    for (size_t s = 0; s < kServers; ++s)
+    for (size_t s = 0; s < servers; ++s)
       record(out, s, seed * 10 + s, fault);
     return out;
   }
@@ -141,6 +141,12 @@ TEST_F(Judging, RamsSaysOfWhomItHasNoHealthyRuns) {
   const Json found = judged("rams", recorded(1, 300), recorded(2, 300));
   ASSERT_EQ(found.size(), kServers);
   EXPECT_THAT(found[0]["not_judged"].get<std::string>(), HasSubstr("healthy runs"));
+}
+
+TEST_F(Judging, RamsSaysOfWhomItHasTooFewRowsThoughTheyHavePeers) {
+  const Json found = judged("rams", recorded(1, 900, {}, 5), recorded(2, 30, {}, 5));
+  ASSERT_EQ(found.size(), 5U) << found;
+  EXPECT_TRUE(found[0].contains("not_judged")) << found;
 }
 
 TEST_F(Judging, TheTextsRamsNeedsNoHealthyTime) {

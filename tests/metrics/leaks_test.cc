@@ -26,7 +26,7 @@ Series process_with(uint64_t seed, size_t rows,
 }
 
 std::vector<Leak> leaks_in(const Series& healthy, const Series& now) {
-  const auto leaks = leaks_of(healthy, now);
+  const auto leaks = leaks_of(learn_usual(healthy), now);
   EXPECT_TRUE(leaks) << leaks.error();
   return leaks ? *leaks : std::vector<Leak>();
 }
@@ -65,17 +65,18 @@ TEST(Leaks, WhatIsUsualInAPeerIsNone) {
   };
   const Series healthy = process_with(1, 3000), now = process_with(2, 600, becomes_twice_as_many);
   EXPECT_FALSE(leaks_in(healthy, now).empty());
-  const std::vector<Series> peers{process_with(3, 3000, twice_as_many)};
-  const auto beside_peers = leaks_of(healthy, now, peers);
+  const HealthyTime own = learn_usual(healthy), other = learn_usual(process_with(3, 3000, twice_as_many));
+  const std::vector<const HealthyTime*> peers{&other};
+  const auto beside_peers = leaks_of(own, now, peers);
   ASSERT_TRUE(beside_peers);
   EXPECT_TRUE(beside_peers->empty());
-  const auto leak = leaks_of(healthy, process_with(2, 600, open_and_never_close), peers);
+  const auto leak = leaks_of(own, process_with(2, 600, open_and_never_close), peers);
   ASSERT_TRUE(leak);
   EXPECT_FALSE(leak->empty());
 }
 
 TEST(Leaks, TooLittleHealthyTimeIsSaid) {
-  const auto none = leaks_of(process_with(1, 300), process_with(2, 600));
+  const auto none = leaks_of(learn_usual(process_with(1, 300)), process_with(2, 600));
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message().find("not enough data because"), std::string::npos);
 }

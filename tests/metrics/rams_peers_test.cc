@@ -47,35 +47,32 @@ void expect_only_the_faulty(const std::vector<Parted>& found, const std::string&
 }
 
 TEST(RamsBesidePeers, AServerThatSpinsIsAccusedAlone) {
-  expect_only_the_faulty(parted_from_peers(healthy(), servers(2, 300,
-                                                              [](size_t server, size_t row, auto& values) {
-                                                                if (server == kSick && row >= 150)
-                                                                  values[0] += 300;
-                                                              })),
-                         "kernel_samples");
+  const auto now = servers(2, 300, [](size_t server, size_t row, auto& values) {
+    if (server == kSick && row >= 150) values[0] += 300;
+  });
+  expect_only_the_faulty(parted_from_peers(healthy(), now).parted, "kernel_samples");
 }
 
 TEST(RamsBesidePeers, AServerThatLeaksIsAccusedByItsPageFaults) {
-  const auto found =
-      parted_from_peers(healthy(), servers(3, 300, [](size_t server, size_t row, auto& values) {
-                          if (server == kSick && row >= 150) values[2] += 20;
-                        }));
+  const auto now = servers(3, 300, [](size_t server, size_t row, auto& values) {
+    if (server == kSick && row >= 150) values[2] += 20;
+  });
+  const auto found = parted_from_peers(healthy(), now).parted;
   expect_only_the_faulty(found, "page_faults_user");
   EXPECT_GE(found[0].t_ns, 150 * metric_trace::kSecond);
 }
 
 TEST(RamsBesidePeers, WhatAllDoAtOnceAccusesNobody) {
-  EXPECT_TRUE(parted_from_peers(healthy(), servers(4, 300,
-                                                   [](size_t, size_t row, auto& values) {
-                                                     if (row >= 150) values[1] += 200;
-                                                   }))
-                  .empty());
+  const auto now = servers(4, 300, [](size_t, size_t row, auto& values) {
+    if (row >= 150) values[1] += 200;
+  });
+  EXPECT_TRUE(parted_from_peers(healthy(), now).parted.empty());
 }
 
 TEST(RamsBesidePeers, HealthyServersAreNotAccused) {
   size_t accused = 0;
   for (uint64_t seed = 10; seed < 50; ++seed)
-    accused += parted_from_peers(healthy(), servers(seed, 300)).size();
+    accused += parted_from_peers(healthy(), servers(seed, 300)).parted.size();
   EXPECT_LE(accused, 1U);
 }
 
@@ -86,14 +83,50 @@ TEST(RamsBesidePeers, ABurstThatHealthyTimesHaveIsNone) {
     };
   };
   const auto now = servers(5, 300, burst(kSick, 150));
-  EXPECT_EQ(parted_from_peers(healthy(), now).size(), 1U);
-  EXPECT_TRUE(parted_from_peers(servers(1, 900, burst(0, 420)), now).empty()) << "another server had one";
+  EXPECT_EQ(parted_from_peers(healthy(), now).parted.size(), 1U);
+  EXPECT_TRUE(parted_from_peers(servers(1, 900, burst(0, 420)), now).parted.empty())
+      << "another server had one";
 }
 
 TEST(RamsBesidePeers, FewerThanFourAreNotCompared) {
   const auto now =
       servers(2, 300, [](size_t server, size_t, auto& values) { values[0] += server == 2 ? 300 : 0; });
-  EXPECT_TRUE(parted_from_peers(std::span(healthy()).first(3), std::span(now).first(3)).empty());
+  const BesidePeers found = parted_from_peers(std::span(healthy()).first(3), std::span(now).first(3));
+  EXPECT_TRUE(found.parted.empty());
+  EXPECT_EQ(found.compared, std::vector<bool>(3, false));
+}
+
+TEST(RamsBesidePeers, OfFourServersThreeAreNotAccusedWhenTheLastHasDied) {
+  const auto share_more = [](size_t dead_from) {
+    return [=](size_t server, size_t row, std::vector<double>& values) {
+      if (row >= 150) values[1] += 200;
+      if (server == 3 && row >= dead_from) values.assign(values.size(), metric_trace::kMissing);
+    };
+  };
+  const auto first = [](const std::vector<Inputs>& all) { return std::span(all).first(4); };
+  const auto half = servers(6, 300, share_more(150));
+  const BesidePeers found = parted_from_peers(first(healthy()), first(half));
+  EXPECT_TRUE(found.parted.empty());
+  EXPECT_EQ(found.compared, std::vector<bool>(4, true)) << "until then";
+  const auto almost = servers(6, 300, share_more(10));
+  EXPECT_EQ(parted_from_peers(first(healthy()), first(almost)).compared, std::vector<bool>(4, false));
+  EXPECT_TRUE(parted_from_peers(first(healthy()), first(almost)).parted.empty());
+}
+
+TEST(RamsBesidePeers, AServerThatLeaksIsFoundThoughAnotherDiedInTheHealthyTime) {
+  const auto before = servers(1, 900, [](size_t server, size_t row, auto& values) {
+    if (server == 3 && row >= 500) values.assign(values.size(), metric_trace::kMissing);
+  });
+  const auto now = servers(3, 300, [](size_t server, size_t row, auto& values) {
+    if (server == kSick && row >= 150) values[2] += 20;
+  });
+  expect_only_the_faulty(parted_from_peers(std::span(before).first(4), std::span(now).first(4)).parted,
+                         "page_faults_user");
+}
+
+TEST(RamsBesidePeers, TooFewRowsCompareNobody) {
+  EXPECT_EQ(parted_from_peers(healthy(), servers(2, 15)).compared, std::vector<bool>(kServers, false));
+  EXPECT_EQ(parted_from_peers(servers(1, 25), servers(2, 300)).compared, std::vector<bool>(kServers, false));
 }
 
 }  // namespace

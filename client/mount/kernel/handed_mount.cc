@@ -75,7 +75,10 @@ Result<std::string> drawn_name() {
 /// Shows the name as that of an empty memory file, which is open as long as the name is to be seen. Only the process
 /// itself can put something among its open files, and only root and its own user see these, in /proc.
 int show(const std::string& name) {
-  return ::memfd_create(name.c_str(), MFD_CLOEXEC);
+  // Linux 6.3 and later warn of files that might be executed, and refuse them where vm.memfd_noexec says so.
+  constexpr unsigned kNeverExecuted = 8;  // MFD_NOEXEC_SEAL, which earlier headers do not have
+  const int shown = ::memfd_create(name.c_str(), MFD_CLOEXEC | kNeverExecuted);
+  return shown >= 0 || errno != EINVAL ? shown : ::memfd_create(name.c_str(), MFD_CLOEXEC);
 }
 
 /// The name that the process shows. kNotFound: it shows none, or is not there. kPermissionDenied: only others may look.

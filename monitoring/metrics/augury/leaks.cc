@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "monitoring/metrics/augury/augury.h"
-#include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/trace/preparation.h"
 #include "monitoring/metrics/trace/windows.h"
 
@@ -34,12 +33,6 @@ std::optional<double> mean_of_known(const Eigen::Ref<const Eigen::VectorXd>& val
   if (2 * known.count() < values.size()) return {};
   return known.select(values.array(), 0).sum() / static_cast<double>(known.count());
 }
-
-/// What a metric is in healthy windows.
-struct Usual {
-  double slope = 0;          ///< slope for one more of load
-  double low = 0, high = 0;  ///< the least and greatest of the windows' means, without what the load explains
-};
 
 /// Nothing: it is hardly known.
 std::optional<Usual> usual_of(const std::vector<Window>& windows, size_t column) {
@@ -113,58 +106,49 @@ void find_leaks(const Series& now, const Eigen::VectorXd& load, size_t column, c
   }
 }
 
-/// A healthy time in windows. What stood still in it is no measure of load: its smallest move would explain everything.
-class Healthy {
- public:
-  explicit Healthy(const Series& series)
-      : series_(series), load_(series, metric_trace::prepare(series).columns()), loads_(load_.of(series)) {
-    for (const size_t begin : metric_trace::window_begins(series.segments, kWindow, kWindow / 2))
-      windows_.push_back({series_, loads_, static_cast<Eigen::Index>(begin)});
-  }
-  Healthy(const Healthy&) = delete;
-  Healthy& operator=(const Healthy&) = delete;
-
-  const orion::Load& load() const { return load_; }
-  size_t windows() const { return windows_.size(); }
-  std::optional<Usual> usual(const std::string& metric) const {
-    const auto found = std::ranges::find(series_.names, metric);
-    if (found == series_.names.end()) return {};
-    return usual_of(windows_, static_cast<size_t>(found - series_.names.begin()));
-  }
-
- private:
-  const Series& series_;
-  const orion::Load load_;
-  const Eigen::VectorXd loads_;
-  std::vector<Window> windows_;
-};
+const Usual* usual_in(const HealthyTime& healthy, const std::string& metric) {
+  const auto found = std::ranges::find(healthy.names, metric);
+  if (found == healthy.names.end()) return nullptr;
+  const auto& usual = healthy.usuals[static_cast<size_t>(found - healthy.names.begin())];
+  return usual ? &*usual : nullptr;
+}
 
 }  // namespace
 
-Result<std::vector<Leak>> leaks_of(const Series& healthy, const Series& raw_now,
-                                   std::span<const Series> peers) {
-  Series now = metric_trace::with_columns(raw_now, healthy.names);
-  const Healthy own(healthy);
-  if (own.windows() < kFewestHealthyWindows)
+HealthyTime learn_usual(const Series& healthy) {
+  HealthyTime out{.names = healthy.names, .usuals = {}, .load = {}};
+  // What stood still is no measure of load: its smallest move would explain everything.
+  out.load = orion::Load(healthy, metric_trace::prepare(healthy).columns());
+  const Eigen::VectorXd loads = out.load.of(healthy);
+  std::vector<Window> windows;
+  for (const size_t begin : metric_trace::window_begins(healthy.segments, kWindow, kWindow / 2))
+    windows.push_back({healthy, loads, static_cast<Eigen::Index>(begin)});
+  for (size_t column = 0; column < healthy.names.size(); ++column)
+    out.usuals.push_back(usual_of(windows, column));
+  out.windows = windows.size();
+  return out;
+}
+
+Result<std::vector<Leak>> leaks_of(const HealthyTime& healthy, const Series& raw_now,
+                                   std::span<const HealthyTime* const> peers) {
+  if (healthy.windows < kFewestHealthyWindows)
     return Status(Code::kNotFound, "not enough data because the healthy trace has " +
-                                       std::to_string(own.windows()) + " windows of " +
+                                       std::to_string(healthy.windows) + " windows of " +
                                        std::to_string(kWindow) + " rows, and " +
                                        std::to_string(kFewestHealthyWindows) + " are needed");
-  std::deque<Healthy> others;
-  for (const Series& peer : peers)
-    others.emplace_back(peer);
-  const Eigen::VectorXd load_now = own.load().of(now);
+  const Series now = metric_trace::with_columns(raw_now, healthy.names);
+  const Eigen::VectorXd load_now = healthy.load.of(now);
   std::vector<Leak> out;
   for (size_t column = 0; column < now.names.size(); ++column) {
-    if (!std::isfinite(now.limits[column])) continue;
-    auto usual = own.usual(now.names[column]);
-    if (!usual) continue;
-    for (const Healthy& other : others)
-      if (const auto theirs = other.usual(now.names[column])) {
-        usual->low = std::min(usual->low, theirs->low);
-        usual->high = std::max(usual->high, theirs->high);
+    const Usual* const own = usual_in(healthy, now.names[column]);
+    if (!std::isfinite(now.limits[column]) || own == nullptr) continue;
+    Usual usual = *own;
+    for (const HealthyTime* peer : peers)
+      if (const Usual* const theirs = usual_in(*peer, now.names[column])) {
+        usual.low = std::min(usual.low, theirs->low);
+        usual.high = std::max(usual.high, theirs->high);
       }
-    find_leaks(now, load_now, column, *usual, out);
+    find_leaks(now, load_now, column, usual, out);
   }
   std::ranges::stable_sort(out, {}, &Leak::t_ns);
   return out;

@@ -3,11 +3,13 @@
 /// each by itself: most of what is unlike before is the load or the machine. Pure.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/base/status.h"
+#include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/trace/exhaustion.h"
 #include "monitoring/metrics/trace/series.h"
 
@@ -29,10 +31,25 @@ inline constexpr double kBeyond = 0.5;
 inline constexpr double kLeakHorizonSeconds = 86400;
 inline constexpr size_t kFewestHealthyWindows = 8;
 
+/// What metrics are in windows of a healthy time.
+struct Usual {
+  double slope = 0;          ///< slope for one more of load
+  double low = 0, high = 0;  ///< the least and greatest of the windows' means, without what the load explains
+};
+
+/// A healthy time of a process, as its leaks and those of its peers are judged by it. It is dear to learn, and is learnt once.
+struct HealthyTime {
+  std::vector<std::string> names;            ///< names of the columns
+  std::vector<std::optional<Usual>> usuals;  ///< by column; nothing: it is hardly known
+  orion::Load load;
+  size_t windows = 0;
+};
+HealthyTime learn_usual(const metric_trace::Series& healthy);
+
 /// The alarms of one process, each where none was of that metric in the row before. A trend that is certain has to lead to
 /// the limit, after what the load explains is taken out. `peers`: healthy times of other processes of its role, for what is
 /// usual there is usual here. kNotFound: not enough data, and why.
-Result<std::vector<Leak>> leaks_of(const metric_trace::Series& healthy, const metric_trace::Series& now,
-                                   std::span<const metric_trace::Series> peers = {});
+Result<std::vector<Leak>> leaks_of(const HealthyTime& healthy, const metric_trace::Series& now,
+                                   std::span<const HealthyTime* const> peers = {});
 
 }  // namespace kintsugi::augury

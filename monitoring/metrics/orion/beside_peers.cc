@@ -87,14 +87,17 @@ struct WindowShift {
   int64_t middle_ns = 0;
 };
 
-WindowShift shift_in(const std::vector<Member>& all, const Member& own, const Variance& usual,
-                     const Point& judged) {
+/// None: too few others are known at that time. What all did together then cannot be taken out, and how far the metric usually is
+/// from its peers does not say how far it may go by itself.
+std::optional<WindowShift> shift_in(const std::vector<Member>& all, const Member& own, const Variance& usual,
+                                    const Point& judged) {
   const auto [t_ns, moved] = judged;
   WindowShift out{.moved = moved, .middle_ns = t_ns};
   double off = moved;
   Variance variance = usual;
-  const std::vector<double> others = others_at(all, &Member::judged, own, t_ns);
-  if (others.size() >= kFewestPeers) {
+  if (all.size() > kFewestPeers) {
+    const std::vector<double> others = others_at(all, &Member::judged, own, t_ns);
+    if (others.size() < kFewestPeers) return std::nullopt;
     const double median = median_of(others);
     off -= median;
     double apart = 0;
@@ -124,7 +127,8 @@ std::vector<Shift> shifts_among(const std::vector<Member>& all) {
                          .degrees = degrees};
     std::vector<WindowShift> windows;
     for (const Point& judged : all[i].judged)
-      windows.push_back(shift_in(all, all[i], usual, judged));
+      if (const auto shift = shift_in(all, all[i], usual, judged)) windows.push_back(*shift);
+    out[i].beside_peers = all.size() > kFewestPeers && !windows.empty();
     std::ranges::stable_sort(windows, std::greater(), &WindowShift::size);
     windows.resize(std::min(windows.size(), kShiftedWindows));
     for (const WindowShift& each : windows) {
@@ -142,6 +146,7 @@ std::vector<Point> points_of(const std::vector<int64_t>& middles_ns, const std::
   std::vector<Point> out;
   for (size_t i = 0; i < values.size(); ++i)
     if (std::isfinite(values[i])) out.push_back({middles_ns[i], values[i]});
+  std::ranges::stable_sort(out, {}, &Point::t_ns);  // the clock may have stepped back
   return out;
 }
 
@@ -184,32 +189,12 @@ Member member_of(const Shifts& process, const MetricShifts& metric) {
           .window_ns = process.window_ns};
 }
 
-}  // namespace
-
-Shift Group::shift_of(const Shifts& own, const std::string& metric) const {
-  std::vector<Member> all;
-  size_t which = 0;
-  for (const Shifts* process : processes_)
-    if (const MetricShifts* found = process->find(metric)) {
-      if (process == &own) which = all.size();
-      all.push_back(member_of(*process, *found));
-    }
-  if (all.size() <= kFewestPeers) {
-    all = {all[which]};
-    which = 0;
-  }
-  return shifts_among(all)[which];
-}
-
-double Group::rarest_when_healthy(const std::string& metric) const {
-  std::vector<Member> whole;
+double rarest_in_parts(const std::vector<Member>& whole) {
   Time all{INT64_MAX, INT64_MIN};
-  for (const Shifts* process : processes_)
-    if (const MetricShifts* found = process->find(metric)) {
-      whole.push_back(member_of(*process, *found));
-      for (const Point& point : whole.back().usual)
-        all = {std::min(all.begin_ns, point.t_ns), std::max(all.end_ns, point.t_ns + 1)};
-    }
+  for (const Member& each : whole)
+    for (const Point& point : each.usual)
+      all = {std::min(all.begin_ns, point.t_ns), std::max(all.end_ns, point.t_ns + 1)};
+  if (all.begin_ns > all.end_ns) return 0;
   double rarest = 0;
   for (size_t part = 0; part < kHealthyParts; ++part) {
     const auto border = [&](size_t number) {
@@ -226,6 +211,39 @@ double Group::rarest_when_healthy(const std::string& metric) const {
       rarest = std::max(rarest, shift.rarity);
   }
   return rarest;
+}
+
+/// Those that have a window now are too few to be compared: each is set beside its own healthy windows.
+bool too_few(const std::vector<Member>& all) {
+  return std::ranges::count_if(all, [](const Member& each) { return !each.judged.empty(); }) <=
+         static_cast<std::ptrdiff_t>(kFewestPeers);
+}
+
+}  // namespace
+
+const Group::Metric& Group::judged(const std::string& metric) {
+  const auto [known, is_new] = judged_.try_emplace(metric);
+  if (!is_new) return known->second;
+  std::vector<const Shifts*> who;
+  std::vector<Member> all;
+  for (const Shifts* process : processes_)
+    if (const MetricShifts* found = process->find(metric)) {
+      who.push_back(process);
+      all.push_back(member_of(*process, *found));
+    }
+  known->second.rarest_when_healthy = rarest_in_parts(all);
+  const std::vector<Shift> among = too_few(all) ? std::vector<Shift>() : shifts_among(all);
+  for (size_t i = 0; i < all.size(); ++i)
+    known->second.shifts[who[i]] = among.empty() ? shifts_among({all[i]}).front() : among[i];
+  return known->second;
+}
+
+Shift Group::shift_of(const Shifts& own, const std::string& metric) {
+  return judged(metric).shifts.at(&own);
+}
+
+double Group::rarest_when_healthy(const std::string& metric) {
+  return judged(metric).rarest_when_healthy;
 }
 
 }  // namespace kintsugi::orion

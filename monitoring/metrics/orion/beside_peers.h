@@ -6,6 +6,7 @@
 /// rarity, by which they are reported. Pure.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,22 +35,32 @@ struct Shift {
   double rarity = 0;      ///< the deviation of a normal variable that is as rare
   double moved = 0;       ///< what it did itself in those windows
   int64_t middle_ns = 0;  ///< the middle of the window in which it is farthest off
+  /// At least one window was compared with those of enough others. Else it was set beside its own healthy time, or there was none.
+  bool beside_peers = false;
 };
 
-/// Processes that are compared. REQUIRES: all outlive it.
+/// Processes that are compared. A metric is judged for all of them when one asks first, and remembered. REQUIRES: all outlive it.
 class Group {
  public:
   explicit Group(std::vector<const Shifts*> processes) : processes_(std::move(processes)) {}
 
-  /// Of a metric by its common name. REQUIRES: `own` is one of the processes. Without enough others that have it: beside its own
-  /// healthy windows.
-  Shift shift_of(const Shifts& own, const std::string& metric) const;
+  size_t size() const { return processes_.size(); }
+  /// Of a metric by its common name. REQUIRES: `own` is one of the processes and has the metric. Where no more than kFewestPeers
+  /// have it now: beside its own healthy windows. Windows in which fewer others are known than that are left out.
+  Shift shift_of(const Shifts& own, const std::string& metric);
   /// The rarest shift that any of them shows in a part of its healthy time, judged by the other parts. What comes in bursts shows
   /// rare ones there.
-  double rarest_when_healthy(const std::string& metric) const;
+  double rarest_when_healthy(const std::string& metric);
 
  private:
+  struct Metric {
+    std::map<const Shifts*, Shift> shifts;  ///< shifts of those that have it
+    double rarest_when_healthy = 0;
+  };
+  const Metric& judged(const std::string& metric);
+
   std::vector<const Shifts*> processes_;
+  std::map<std::string, Metric> judged_;  ///< by common name
 };
 
 }  // namespace kintsugi::orion

@@ -150,8 +150,8 @@ Reference reference_of(const std::vector<Finding>& findings, size_t which) {
   return {.processes = std::move(all)};
 }
 
-/// What healthy processes show, by group and metric: all of a group share it.
-using HealthyRarities = std::map<std::pair<std::vector<const Shifts*>, std::string>, double>;
+/// By the processes that are compared: all of them share what is known of their metrics.
+using Groups = std::map<std::vector<const Shifts*>, Group>;
 
 /// Returns the rarity that healthy processes still show. A rarer shift is beyond them.
 double rarest_healthy(const Finding& finding) {
@@ -160,10 +160,9 @@ double rarest_healthy(const Finding& finding) {
 }
 
 /// Relations of metrics accuse nobody who has peers: in healthy recordings they differ from one time to another.
-void compare_levels(Finding& finding, const Reference& reference, HealthyRarities& healthy) {
+void compare_levels(Finding& finding, Group& group) {
   const Shifts& own = finding.shifts;
-  const Group group(reference.processes);
-  finding.peers = reference.processes.size() - 1;
+  finding.peers = group.size() - 1;
   finding.excess = 0;
   double farthest = 0;
   for (OddMetric& metric : finding.metrics) {
@@ -171,9 +170,7 @@ void compare_levels(Finding& finding, const Reference& reference, HealthyRaritie
     const std::string name = common_name(metric.name, finding.source);
     const MetricShifts* const shifts = own.find(name);
     if (shifts == nullptr) continue;
-    const auto [known, is_new] = healthy.try_emplace({reference.processes, name});
-    if (is_new) known->second = group.rarest_when_healthy(name);
-    const double most = kShiftMargin * std::max(rarest_healthy(finding), known->second);
+    const double most = kShiftMargin * std::max(rarest_healthy(finding), group.rarest_when_healthy(name));
     const Shift shift = group.shift_of(own, name);
     metric.score = shift.size;
     metric.odd = shift.rarity > most;
@@ -206,12 +203,13 @@ void note_what_runs_out(Finding& finding) {
 }
 
 void compare_with_peers(std::vector<Finding>& findings) {
-  HealthyRarities healthy;
+  Groups groups;
   for (size_t i = 0; i < findings.size(); ++i) {
     const Reference reference = reference_of(findings, i);
     // Whoever is judged by itself is who was asked for: there is nobody else whom it could be told from.
     findings[i].alone = !reference.of_role && findings.size() > 1;
-    if (reference.processes.size() > kFewestPeers) compare_levels(findings[i], reference, healthy);
+    if (reference.processes.size() > kFewestPeers)
+      compare_levels(findings[i], groups.try_emplace(reference.processes, reference.processes).first->second);
     if (findings[i].alone) note_what_runs_out(findings[i]);
   }
   for (Finding& finding : findings)

@@ -54,22 +54,25 @@ orion::Shifts shifts_of(const Inputs& healthy, const Inputs& now) {
 
 }  // namespace
 
-std::vector<Parted> parted_from_peers(std::span<const Inputs> healthy, std::span<const Inputs> now) {
+BesidePeers parted_from_peers(std::span<const Inputs> healthy, std::span<const Inputs> now) {
   std::vector<orion::Shifts> shifts;
   for (size_t i = 0; i < now.size(); ++i)
     shifts.push_back(shifts_of(healthy[i], now[i]));
   std::vector<const orion::Shifts*> members;
   for (const orion::Shifts& each : shifts)
     members.push_back(&each);
-  std::vector<Parted> out;
+  BesidePeers out{.parted = {}, .compared = std::vector<bool>(now.size(), false)};
   if (members.size() <= orion::kFewestPeers) return out;
-  const orion::Group group(members);
+  orion::Group group(members);
   for (size_t i = 0; i < shifts.size(); ++i) {
     Parted rarest{.process = i, .channel = {}};
     for (const orion::MetricShifts& channel : shifts[i].metrics) {
       const size_t looks = 2 * shifts.size() * shifts[i].metrics.size() * shifts[i].middles_ns.size();
       const double most = std::max(orion::most_of_normal(looks), group.rarest_when_healthy(channel.name));
       const orion::Shift shift = group.shift_of(shifts[i], channel.name);
+      // By itself it leaves its line whenever its work changes.
+      if (!shift.beside_peers) continue;
+      out.compared[i] = true;
       if (shift.rarity / most <= rarest.excess) continue;
       rarest = {.process = i,
                 .channel = channel.name,
@@ -77,7 +80,7 @@ std::vector<Parted> parted_from_peers(std::span<const Inputs> healthy, std::span
                 .size = shift.size,
                 .excess = shift.rarity / most};
     }
-    if (rarest.excess > 1) out.push_back(rarest);
+    if (rarest.excess > 1) out.parted.push_back(rarest);
   }
   return out;
 }

@@ -21,8 +21,14 @@ struct Parted {
 /// Rows of a window.
 inline constexpr size_t kPeerRows = 20;
 
-/// At most one for each process, by the channel that is rarest. `healthy` and `now` are of the same processes of one role in the
-/// same order, and have the same channels. Empty as well where fewer than orion::kFewestPeers others can be compared.
-std::vector<Parted> parted_from_peers(std::span<const Inputs> healthy, std::span<const Inputs> now);
+struct BesidePeers {
+  std::vector<Parted> parted;  ///< at most one for each process, by the channel that is rarest
+  /// By process: a window of it was compared with those of at least orion::kFewestPeers others. Nothing is known of those that were
+  /// not.
+  std::vector<bool> compared;
+};
+
+/// `healthy` and `now` are of the same processes of one role in the same order, and have the same channels.
+BesidePeers parted_from_peers(std::span<const Inputs> healthy, std::span<const Inputs> now);
 
 }  // namespace kintsugi::rams
