@@ -64,7 +64,7 @@ class ProcessCluster : public ::testing::Test {
   /// fsck of everything reports no problem.
   bool healthy() const;
 
-  /// What a daemon's page says, behind the head of the answer.
+  /// Returns the text of a daemon's page, without the head of the answer.
   std::string page_of(const std::string& daemon, const std::string& page) const;
   std::string metrics_of(const std::string& daemon) const { return page_of(daemon, "/metrics"); }
   /// What a page says at an address, "127.0.0.1:20123".

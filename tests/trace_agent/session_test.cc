@@ -103,7 +103,7 @@ TEST_F(Recordings, FollowCallsOfVirtualFunctions) {
               ElementsAre("*by_table", ">by_table", ">Square::corners", "<Square::corners", "<by_table"));
 }
 
-/// What functions without sleds call is recorded as if their callers had called it.
+/// A call that a function without sleds makes is recorded as one of its caller.
 TEST_F(Recordings, LookThroughFunctionsOfLibraries) {
   const Trace direct = record("calls_library", subject::calls_library);
   EXPECT_THAT(lines(direct), ElementsAre("*calls_library", ">calls_library", ">behind_library",

@@ -1,4 +1,4 @@
-// What requests are accused of when a run is there that was well, and for seconds and calls when there is none.
+// A run that was well decides what requests are accused of; without one, lost seconds and odd calls do.
 #include "tests/tracing/rig.h"
 #include "tracing/anomaly/waiting.h"
 #include "tracing/cause/explanation.h"

@@ -82,7 +82,7 @@ int show(const std::string& name) {
 }
 
 /// The name that the process shows. kNotFound: it shows none, or is not there. kPermissionDenied: only others may look.
-/// What the process shows is not trusted: it has none of the rights of this one.
+/// Nothing that the process shows is trusted, since it has none of the rights of this one.
 Result<std::string> name_shown_by(pid_t server) {
   const std::string prefix = fmt::format("/memfd:{}", kNames), suffix = " (deleted)";
   std::error_code error;

@@ -117,7 +117,7 @@ const Usual* usual_in(const HealthyTime& healthy, const std::string& metric) {
 
 HealthyTime learn_usual(const Series& healthy) {
   HealthyTime out{.names = healthy.names, .usuals = {}, .load = {}};
-  // What stood still is no measure of load: its smallest move would explain everything.
+  // A metric that stood still is no measure of load: its smallest move would explain everything.
   out.load = orion::Load(healthy, metric_trace::prepare(healthy).columns());
   const Eigen::VectorXd loads = out.load.of(healthy);
   std::vector<Window> windows;

@@ -31,7 +31,7 @@ inline constexpr double kBeyond = 0.5;
 inline constexpr double kLeakHorizonSeconds = 86400;
 inline constexpr size_t kFewestHealthyWindows = 8;
 
-/// What metrics are in windows of a healthy time.
+/// One metric in the windows of a healthy time.
 struct Usual {
   double slope = 0;          ///< slope for one more of load
   double low = 0, high = 0;  ///< the least and greatest of the windows' means, without what the load explains

@@ -28,7 +28,7 @@ std::optional<Fit> healthy_line(const Inputs& inputs, Eigen::Index channel) {
   return fit ? std::optional(*fit) : std::nullopt;
 }
 
-/// What is left of each channel once its line is taken out.
+/// Returns each channel less what its line says of the process's own work.
 Series residuals_of(const Inputs& inputs, const std::vector<std::optional<Fit>>& lines) {
   Series out{
       .source = inputs.source, .period = inputs.period, .t_ns = inputs.t_ns, .segments = inputs.segments};

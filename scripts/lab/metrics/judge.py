@@ -8,9 +8,8 @@ Methods that are not ours are run by `metric_forms` (a target). For each recordi
 from, the last fifth is a run without a fault. What foretells is scored by the first alarm of a run (Laguna 2012, 7.6.2): one before the fault began, or in a
 run without a fault, is false; one before the end of the resource is a prediction. Runs whose leak did not end do not count there. After these methods each is
 paired with the first of them: in which runs only one was right (McNemar, exact). RAMS and BlackSheep are scored by chunkserver: the faulty one of a run
-should be accused, the others of that run and all of a run without a fault should not. `orion-soon` is ORION
-asked half a window after clients noticed the fault, about what happened since shortly before it. Rates have Wilson intervals of 95 %. `--out`: what each method said of
-each run, as JSON.
+should be accused, the others of that run and all of a run without a fault should not. `orion-soon` asks ORION half a window after clients noticed the fault,
+about what happened since shortly before it. Rates have Wilson intervals of 95 %. `--out`: what each method said of each run, as JSON.
 """
 
 import argparse
@@ -44,7 +43,7 @@ class Recording:
                 cut = run["began"] + 0.8 * (run["ended"] - run["began"])
                 self.healthy.append((trace, run["began"], cut))
                 run = {"kind": "none", "number": -1, "server": "", "began": cut, "fault_began": cut, "failed": None, "ended": run["ended"], "load": 1}
-            if run["kind"] in STEADY:
+            if run["kind"] in STEADY and self.healthy:
                 run["failed"] = operations.first_failure(run["fault_began"], run["ended"], self.healthy)
             if trace is not None and trace.exists():
                 self.runs.append({**run, "trace": trace})
