@@ -10,12 +10,17 @@ import threading
 import time
 
 LIMIT = 90  # seconds that an operation may take: a fault may hold it up
+# What the clients of a mix do, and how many seconds each rests between two rounds.
+MIXES = {"mixed": [("transfer", 0.3), ("transfer", 0.7), ("metadata", 0.3), ("repair", 0.4), ("shared", 1.0)],
+         "writes": [("write", 0.2), ("write", 0.4), ("metadata", 0.5)],
+         "reads": [("read", 0.1), ("read", 0.2), ("metadata", 1.0)],
+         "repairs": [("repair", 0.1), ("repair", 0.2), ("metadata", 1.0)]}
 
 
 class Load:
-    def __init__(self, cluster, directory, seed, pace=1.0, size=14 << 20, journal=None):
+    def __init__(self, cluster, directory, seed, pace=1.0, size=14 << 20, journal=None, mix="mixed"):
         """`pace`: with 2, clients rest for twice as long between operations; `size`: bytes of a file that is put and got; `journal`: a file that is told of
-        each round of operations: what, when it began, seconds, and whether it failed."""
+        each round of operations: what, when it began, seconds, and whether it failed; `mix`: one of MIXES."""
         self.cluster, self.directory = cluster, pathlib.Path(directory)
         self.rng = random.Random(f"load {seed}")
         self.stopping = threading.Event()
@@ -25,8 +30,8 @@ class Load:
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.mount = self.directory / "mnt"
         self.pace, self.journal = pace, journal and open(journal, "a", buffering=1, encoding="utf-8")
-        self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
-                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4), (self.shared, 1.0)]]
+        self.idle = False  # clients begin nothing
+        self.threads = [threading.Thread(target=self.repeat, args=(getattr(self, work), pause)) for work, pause in MIXES[mix]]
 
     def start(self):
         self.run("put", self.directory / "big", "/kept")
@@ -60,6 +65,9 @@ class Load:
     def repeat(self, work, pause):
         name = f"{threading.get_ident():x}"
         while not self.stopping.is_set():
+            if self.idle:
+                time.sleep(0.1)
+                continue
             began, failed = time.time(), False
             try:
                 work(name)
@@ -71,12 +79,18 @@ class Load:
                 self.journal.write(json.dumps({"what": work.__name__, "began": round(began, 3), "s": round(time.time() - began, 3), "failed": failed}) + "\n")
             time.sleep(pause * self.pace)
 
-    def transfer(self, name):
+    def write(self, name):
         self.run("put", self.directory / "big", f"/{name}", "--replace")
+
+    def read(self, name, file="kept"):
         back = self.directory / name
-        self.run("get", f"/{name}", back, "--replace")
+        self.run("get", f"/{file}", back, "--replace")
         if back.read_bytes() != (self.directory / "big").read_bytes():
             self.wrong += 1
+
+    def transfer(self, name):
+        self.write(name)
+        self.read(name, name)
 
     def metadata(self, name):
         where = f"/d-{name}-{self.done + self.failed}"  # a new one each time: a fault may have left the last one behind

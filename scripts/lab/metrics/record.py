@@ -2,7 +2,7 @@
 """Records what metrics do in a cluster, healthy and with resources that leak; judge.py judges the detectors by it.
 
     scripts/lab/metrics/record.py --out DIRECTORY [--seed 1] [--train 600] [--runs 12] [--pace 2] [--kinds sockets memory ...] [--small]
-                                  [--bin build/test/bin] [--dir DIRECTORY]
+                                  [--mix writes|reads|repairs] [--jobs] [--bin build/test/bin] [--dir DIRECTORY]
 
 A cluster and its monitor are used by clients whose pace rises and falls. First the healthy time is recorded, in which every chunkserver is restarted once,
 and some of which is kept for calibration; then one fault after the other: which, where, when and how fast is drawn by seed and number and written to
@@ -10,8 +10,8 @@ truth.jsonl before the run begins. A fault lasts until its limit is reached or t
 Half of the runs have another load than the healthy time. The detectors see the monitor's trace (copied to OUT/trace-N) and the activity logs
 (OUT/trace-N.logs). A later call goes on after the last run. It needs root (a network of its own) and a build with fault points. 250 ms stand for the text's
 5 s: everything is 20 times as fast. Each of the kinds comes once before one comes again, in an order drawn by seed: none, shifted (another load) and restart
-have no fault. `--small`: five chunkservers and smaller files, of which several clusters fit on two processors. What else the machine did is noted beside
-each run: its load, and the share of processor time that a hypervisor took.
+have no fault. `--small`: five chunkservers and smaller files, of which several clusters fit on two processors. `--jobs`: clients work and rest in turn, for
+10 to 30 seconds each. What else the machine did is noted beside each run: its load, and the share of processor time that a hypervisor took.
 """
 
 import argparse
@@ -31,8 +31,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "diagnosis"))
 
-from load import Load  # noqa: E402
-from surroundings import Crowded  # noqa: E402
+from load import MIXES, Load  # noqa: E402
+from surroundings import Crowded, Stopped  # noqa: E402
 from watched import Watched, enter_own_network  # noqa: E402
 
 INTERVAL = 0.25
@@ -46,11 +46,19 @@ DELAY = 1.0  # seconds that each message waits
 BUSY = 0.1  # seconds that a server computes for each message
 FEWEST_RATE = 0.2  # passes a second that are counted on, however few there were
 FEWEST_SOCKETS = 40  # that leak until the limit: fewer come and go in a healthy process
+SLOW_LEAK = 10  # times as long until its end, which a run does not wait for
 HEALTHY = ["none", "shifted", "restart"]
-KINDS = ["sockets", "memory", "connections", "hog", "hang", "delay", "busy", "deadlock", "lock", *HEALTHY]
-# What is set for a fault that reaches no limit, and where: a lock is the metaserver's, which changes no metadata then.
-STEADY = {"hang": ("serve-stream", "hang"), "delay": ("serve-stream", "delay", "--delay", DELAY), "busy": ("serve-stream", "cpu-loop", "--delay", BUSY),
-          "deadlock": ("deadlock", "hang"), "lock": ("store-commit", "hang")}
+KINDS = ["sockets", "memory", "slow-memory", "connections", "hog", "stopped", "hang", "spin", "stuck", "delay", "slow-disk", "busy", "deadlock", "lock", *HEALTHY]
+# Where an execution hangs that has begun its state of the activity log, by the mix of the load.
+STUCK = {"mixed": "disk-write", "writes": "disk-write", "reads": "send-chunk", "repairs": "own-sum"}
+SLOW_DISK = 0.2  # seconds that each read and write of the disk waits
+# What is set for a fault that reaches no limit, and where: a lock is the metaserver's, which changes no metadata then. Streams hang with "spin", and a thread
+# of the process keeps a processor busy.
+STEADY = {"hang": [("serve-stream", "hang")], "delay": [("serve-stream", "delay", "--delay", DELAY)], "busy": [("serve-stream", "cpu-loop", "--delay", BUSY)],
+          "deadlock": [("deadlock", "hang")], "lock": [("store-commit", "hang")],
+          "spin": [("serve-stream", "memory-walk", "--bytes", 16 << 20, "--delay", STEADY_FAULT, "--times", 1), ("serve-stream", "hang", "--skip", 1)],
+          "slow-disk": [("disk-read", "delay", "--delay", SLOW_DISK), ("disk-write", "delay", "--delay", SLOW_DISK)],
+          **{f"stuck {mix}": [(point, "hang")] for mix, point in STUCK.items()}}
 LARGE = {"servers": 10, "policy": "rs-6-3-1024k"}
 SMALL = {"servers": 5, "policy": "rs-2-1-256k"}
 SIZES = {10: 14 << 20, 5: 4 << 20}  # bytes of a file, by the number of servers
@@ -59,13 +67,16 @@ SIZES = {10: 14 << 20, 5: 4 << 20}  # bytes of a file, by the number of servers
 class Breathing:
     """Changes the pace of the load slowly: ramps, steps and bursts, drawn by seed."""
 
-    def __init__(self, load, seed, pace):
+    def __init__(self, load, seed, pace, jobs):
         self.load, self.rng, self.stopping = load, random.Random(f"pace {seed}"), threading.Event()
-        self.factor, self.pace = 1.0, pace
+        self.factor, self.pace, self.jobs = 1.0, pace, jobs
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
     def run(self):
+        while self.jobs and not self.stopping.is_set():
+            self.load.pace, self.load.idle = self.pace / self.factor, not self.load.idle
+            self.stopping.wait(self.rng.uniform(10, 30))
         while not self.stopping.is_set():
             shape, length, high = self.rng.choice(["ramp", "step", "bursts"]), self.rng.uniform(30, 70), self.rng.uniform(0.5, 3)
             began = time.time()
@@ -80,7 +91,7 @@ class Breathing:
         self.thread.join()
 
 
-def draw(seed, number, kinds, servers):
+def draw(seed, number, kinds, servers, mix):
     rng = random.Random(f"{seed} {number}")
     turn, place = divmod(number, len(kinds))
     kind = random.Random(f"kinds {seed} {turn}").sample(kinds, len(kinds))[place]
@@ -89,11 +100,19 @@ def draw(seed, number, kinds, servers):
            "until_end_s": round(math.exp(rng.uniform(math.log(FEW), math.log(MANY))) * INTERVAL, 1), "load": rng.choice([0.5, 1, 1, 2])}
     if kind == "shifted":
         run["load"] = rng.choice([0.5, 2])
-    if run["kind"] in STEADY:
-        run["point"] = STEADY[run["kind"]][0]
+    run["mix"] = mix
+    if faults_of(run):
+        run["point"] = faults_of(run)[0][0]
+    if run["kind"] == "slow-memory":
+        run["until_end_s"] *= SLOW_LEAK
     if run["kind"] == "lock":
         run["server"] = "metaserver"
     return run
+
+
+def faults_of(run):
+    """What is set for a kind that reaches no limit; nothing for one that is made otherwise."""
+    return STEADY.get(f"stuck {run['mix']}" if run["kind"] == "stuck" else run["kind"], [])
 
 
 def open_files(pid):
@@ -145,12 +164,13 @@ class NoMeans:
 def begin_fault(cluster, run):
     """Returns what says whether the fault's limit is reached (None: it has none), and what ends it before its server is restarted."""
     pid = cluster.pid(run["server"])
-    if run["kind"] == "hog":
-        means = Crowded(pid)
+    if run["kind"] in ("hog", "stopped"):
+        means = Crowded(pid) if run["kind"] == "hog" else Stopped(pid)
         means.begin()
         return None, means
-    if run["kind"] in STEADY:
-        cluster.output("fault", "set", run["server"], *STEADY[run["kind"]], "--times", 0)
+    for fault in faults_of(run):
+        cluster.output("fault", "set", run["server"], *fault, *([] if "--times" in fault else ["--times", 0]))
+    if faults_of(run):
         return None, NoMeans()
     if run["kind"] == "connections":
         limit = open_files(pid) + MOST_CONNECTIONS
@@ -173,7 +193,7 @@ def leak(cluster, run):
         return lambda: open_files(pid) >= limit - 1
     began = resident(pid)
     cluster.output("fault", "set", run["server"], run["point"], "leak", "--times", 0, "--bytes", max(int(MEMORY / (rate * run["until_end_s"])), 4096))
-    return lambda: resident(pid) >= began + MEMORY
+    return lambda: resident(pid) >= began + MEMORY and run["kind"] == "memory"
 
 
 def processor_times():
@@ -193,7 +213,7 @@ def record_run(cluster, run, journal):
         run["fault_asked"] = time.time()
         reached, means = begin_fault(cluster, run)
     run["fault_began"] = time.time()
-    longest = HEALTHY_RUN if run["kind"] == "none" else STEADY_FAULT if reached is None else 2.5 * run["until_end_s"] + 20
+    longest = HEALTHY_RUN if run["kind"] == "none" else STEADY_FAULT if reached is None or run["kind"] == "slow-memory" else 2.5 * run["until_end_s"] + 20
     while time.time() - run["fault_began"] < longest and failed is None:
         time.sleep(INTERVAL)
         if reached is not None and reached():
@@ -204,7 +224,7 @@ def record_run(cluster, run, journal):
     with open(journal, "a", encoding="utf-8") as out:
         out.write(json.dumps(run) + "\n")
     means.end()
-    if run["kind"] in STEADY:
+    if faults_of(run):
         cluster.output("fault", "clear", run["server"], limit=30)  # a server does not stop while one of its streams hangs
     if run["kind"] != "none":
         cluster.restart(run["server"])
@@ -244,10 +264,10 @@ def record(arguments):
     work = pathlib.Path(tempfile.mkdtemp(prefix="metrics-", dir=arguments.dir)).resolve()
     shape = SMALL if arguments.small else LARGE
     cluster = Watched(arguments.bin.resolve(), work / "cluster", '[metrics]\ninterval = "250ms"\n', snapshots="", **shape)
-    load = Load(cluster, work, arguments.seed, arguments.pace, SIZES[cluster.servers], arguments.out / "operations.jsonl")
+    load = Load(cluster, work, arguments.seed, arguments.pace, SIZES[cluster.servers], arguments.out / "operations.jsonl", arguments.mix)
     trace = arguments.out / f"trace-{done + 1}"
     load.start()
-    breathing = Breathing(load, f"{arguments.seed} {done}", arguments.pace)
+    breathing = Breathing(load, f"{arguments.seed} {done}", arguments.pace, arguments.jobs)
     try:
         time.sleep(60)
         healthy = {"number": -1, "kind": "healthy", "began": time.time()}
@@ -255,7 +275,7 @@ def record(arguments):
         with open(journal, "a", encoding="utf-8") as out:
             out.write(json.dumps({**healthy, "ended": time.time(), "after": done}) + "\n")
         for number in range(done + 1, arguments.runs):
-            run = draw(arguments.seed, number, arguments.kinds, cluster.servers)
+            run = draw(arguments.seed, number, arguments.kinds, cluster.servers, arguments.mix)
             breathing.factor = run["load"]
             with open(arguments.out / "truth.jsonl", "a", encoding="utf-8") as out:  # before it begins
                 out.write(json.dumps(run) + "\n")
@@ -282,6 +302,8 @@ def main():
     parser.add_argument("--pace", type=float, default=2.0, help="how long clients rest, against the load of the other campaigns")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--small", action="store_true", help="five chunkservers, smaller files")
+    parser.add_argument("--mix", choices=list(MIXES), default="mixed")
+    parser.add_argument("--jobs", action="store_true", help="clients work and rest in turn")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     record(parser.parse_args())
