@@ -128,9 +128,8 @@ std::string Metrics::sample_values() const {
       fmt::format_to(std::back_inserter(values), "{}{}", values.empty() ? "" : " ", read());
   }
   values += '\n';
-  if (!state_->regions) return values;
-  state_->regions(values);
-  return values + "\n";
+  if (state_->regions) state_->regions(values);
+  return values;
 }
 
 std::function<std::string()> Metrics::read() const {

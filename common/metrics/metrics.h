@@ -30,8 +30,9 @@ class Metrics {
 
   /// Called before the values of each page are read: for what several of them take from one dear answer.
   void before_reading(std::function<void()> prepare);
-  /// `append` adds what is open now to a text, as "region=executions" with blanks between: the second line of samples.
-  void sample_regions(std::function<void(std::string& line)> append);
+  /// `append` adds two lines to a text, each of "region=executions" with blanks between: those that are open now, and
+  /// those that have ended.
+  void sample_regions(std::function<void(std::string& lines)> append);
 
   /// Adds the CPU seconds, resident memory and open file descriptors of this process.
   void add_process_metrics();
@@ -42,7 +43,7 @@ class Metrics {
   std::string text() const { return read()(); }
 
   /// For readers that ask many times a second: a line "c name{label="value"}" or "g ..." for each counter and gauge,
-  /// and one line with their values in the same order, then one with the open regions if somebody gives them. The order
+  /// and one line with their values in the same order, then those of the regions if somebody gives them. The order
   /// stays as long as nothing is added. Histograms are left out, and so are the metrics of the process, which /proc says
   /// more cheaply.
   std::string sample_names() const;

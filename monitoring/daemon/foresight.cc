@@ -106,7 +106,7 @@ Trace room_of_cluster(const Trace& trace) {
       if (std::isfinite(now)) server = {.column = server.column, .last = now, .known_ns = row.t_ns};
       if (std::abs(row.t_ns - server.known_ns) <= kCarriedNs) sum += server.last;
     }
-    out.rows.push_back({.t_ns = row.t_ns, .values = {sum}, .open = {}, .restarts = {}});
+    out.rows.push_back({.t_ns = row.t_ns, .values = {sum}, .activity = {}, .restarts = {}});
   }
   return out;
 }

@@ -79,7 +79,7 @@ asio::awaitable<void> Recording::tick() {
   }
   const int64_t t_ns = runtime_.clock.wall_now().time_since_epoch().count();
   co_await sample();
-  metric_trace::Row row{.t_ns = t_ns, .values = {}, .open = {}, .restarts = {}};
+  metric_trace::Row row{.t_ns = t_ns, .values = {}, .activity = {}, .restarts = {}};
   const Status kept = keep(std::move(row));
   if (!kept.ok()) {
     stop(kept);

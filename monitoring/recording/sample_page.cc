@@ -27,6 +27,19 @@ Status corrupt(std::string_view line) {
   return Status(Code::kCorrupt, fmt::format("a page of samples has the line \"{}\"", line.substr(0, 80)));
 }
 
+Status parse_counts(std::string_view line, PageValues::Counts& counts) {
+  while (!line.empty() && counts.size() < SamplePage::kMostRegions) {
+    const std::string_view word = next(line, ' ');
+    const size_t sign = word.rfind('=');
+    double count = 0;
+    if (sign == std::string_view::npos || sign == 0 || sign > metric_trace::kLongestName ||
+        !parse_number(word.substr(sign + 1), count))
+      return corrupt(word);
+    counts.emplace_back(word.substr(0, sign), count);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PageNames> parse_names(std::string_view text) {
@@ -58,16 +71,8 @@ Result<PageValues> parse_values(std::string_view text) {
     if (!parse_number(word, value)) return corrupt(word);
     page.values.push_back(value);
   }
-  line = next(text, '\n');
-  while (!line.empty() && page.open.size() < SamplePage::kMostRegions) {
-    const std::string_view word = next(line, ' ');
-    const size_t sign = word.rfind('=');
-    double count = 0;
-    if (sign == std::string_view::npos || sign == 0 || sign > metric_trace::kLongestName ||
-        !parse_number(word.substr(sign + 1), count))
-      return corrupt(word);
-    page.open.emplace_back(word.substr(0, sign), count);
-  }
+  KINTSUGI_TRY(parse_counts(next(text, '\n'), page.open));
+  KINTSUGI_TRY(parse_counts(next(text, '\n'), page.ended));
   return page;
 }
 

@@ -1,4 +1,4 @@
-/// The page /debug/sample of one process, read again and again: its counters, gauges and open regions, for little.
+/// The page /debug/sample of one process, read again and again: its counters, gauges and regions, for little.
 ///
 /// ```
 /// /debug/sample/names     # pid 4711                 by the process's own pid namespace
@@ -6,6 +6,7 @@
 ///                         g kintsugi_b               a gauge
 /// /debug/sample           17 0.5                     values in that order
 ///                         chunkserver.write=2        open regions and how many executions are in each (may be missing)
+///                         chunkserver.write=17       how many executions of each region have ended (may be missing)
 /// ```
 #pragma once
 
@@ -36,7 +37,9 @@ struct PageNames {
 };
 struct PageValues {
   std::vector<double> values;
-  std::vector<std::pair<std::string, double>> open;
+  using Counts = std::vector<std::pair<std::string, double>>;  ///< names of regions and numbers of executions
+  Counts open;
+  Counts ended;  ///< since the process began
 };
 
 /// kCorrupt: what is there is no such page.

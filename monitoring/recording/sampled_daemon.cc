@@ -42,6 +42,8 @@ void SampledDaemon::change(Target target) {
   if (other || target.page != target_.page) {
     page_.reset();
     page_again_ = {};
+    for (auto& [name, region] : region_)
+      region.ended.reset();
     if (target.page) page_ = std::make_unique<Page>(runtime_, *target.page, target.pid);
   }
   target_ = std::move(target);
@@ -96,9 +98,9 @@ void SampledDaemon::place_metrics() {
 }
 
 void SampledDaemon::note_regions() {
-  for (const auto& [name, open] : page_->reader.values().open)
-    if (region_.size() < SamplePage::kMostRegions && region_.try_emplace(name, std::nullopt).second)
-      has_more_ = true;
+  for (const auto* counts : {&page_->reader.values().open, &page_->reader.values().ended})
+    for (const auto& [name, count] : *counts)
+      if (region_.size() < SamplePage::kMostRegions && region_.try_emplace(name).second) has_more_ = true;
 }
 
 void SampledDaemon::describe(metric_trace::Header& header) {
@@ -107,8 +109,8 @@ void SampledDaemon::describe(metric_trace::Header& header) {
   column_.clear();
   process_columns_ = 0;
   first_ = header.metrics.size();
-  for (auto& [name, place] : region_)
-    place.reset();
+  for (auto& [name, region] : region_)
+    region.place.reset();
   const auto of_process =
       process_ ? sampling::ProcessSampler::metrics() : std::span<const sampling::Metric>();
   const size_t of_page = page_ ? page_->reader.names().metrics.size() : 0;
@@ -131,9 +133,9 @@ void SampledDaemon::describe(metric_trace::Header& header) {
     }
     place_metrics();
   }
-  for (auto& [name, place] : region_) {
+  for (auto& [name, region] : region_) {
     if (header.regions.size() >= metric_trace::kMostRegions) break;
-    place = static_cast<uint32_t>(header.regions.size());
+    region.place = static_cast<uint32_t>(header.regions.size());
     header.regions.push_back({.name = name, .source = source});
   }
 }
@@ -146,10 +148,24 @@ void SampledDaemon::fill(metric_trace::Row& row) {
   const PageValues& page = page_->reader.values();
   for (size_t i = 0; i < page.values.size(); ++i)
     if (page_->columns[i]) row.values[*page_->columns[i]] = page.values[i];
-  for (const auto& [name, open] : page.open) {
+  fill_regions(row.activity);
+}
+
+void SampledDaemon::fill_regions(std::vector<metric_trace::RegionActivity>& activity) {
+  std::map<uint32_t, metric_trace::RegionActivity> by_place;
+  for (const auto& [name, open] : page_->reader.values().open)
+    if (const auto region = region_.find(name); region != region_.end() && region->second.place)
+      by_place[*region->second.place].open = static_cast<float>(open);
+  for (const auto& [name, ended] : page_->reader.values().ended) {
     const auto region = region_.find(name);
-    if (region != region_.end() && region->second)
-      row.open.push_back({.region = *region->second, .open = static_cast<float>(open)});
+    if (region == region_.end()) continue;
+    const std::optional<double> before = std::exchange(region->second.ended, ended);
+    if (before && ended > *before && region->second.place)
+      by_place[*region->second.place].ended = static_cast<float>(ended - *before);
+  }
+  for (auto& [place, each] : by_place) {
+    each.region = place;
+    activity.push_back(each);
   }
 }
 

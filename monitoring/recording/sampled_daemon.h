@@ -70,6 +70,7 @@ class SampledDaemon {
   void look_at_limits();
   void place_metrics();
   void note_regions();
+  void fill_regions(std::vector<metric_trace::RegionActivity>& activity);
 
   runtime::Runtime runtime_;
   Target target_;
@@ -87,8 +88,11 @@ class SampledDaemon {
   size_t first_ = 0;                      ///< column of the daemon's first metric
   size_t process_columns_ = 0;            ///< number of columns from /proc, which come first
   std::map<std::string, size_t> column_;  ///< key: name of a metric of the page
-  /// Key: name of a region; none: it has no place yet.
-  std::map<std::string, std::optional<uint32_t>> region_;
+  struct RegionState {
+    std::optional<uint32_t> place;  ///< none: it has no place yet
+    std::optional<double> ended;    ///< of the process's executions at the last sample; none: this process was not asked
+  };
+  std::map<std::string, RegionState> region_;  ///< key: name of a region
 };
 
 }  // namespace kintsugi::recording

@@ -154,15 +154,28 @@ std::string render_live(const Recorder& recorder) {
   return page;
 }
 
+std::map<std::string_view, uint64_t> by_name(const std::unordered_map<const Site*, uint64_t>& by_site) {
+  std::map<std::string_view, uint64_t> out;
+  for (const auto& [site, count] : by_site)
+    out[site->name] += count;
+  return out;
+}
+
+/// "region=executions", with blanks between.
+void append_line(std::string& lines, const std::map<std::string_view, uint64_t>& counts) {
+  bool first = true;
+  for (const auto& [name, count] : counts)
+    fmt::format_to(std::back_inserter(lines), "{}{}={}", std::exchange(first, false) ? "" : " ", name, count);
+  lines += '\n';
+}
+
 }  // namespace
 
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder& recorder) {
   metrics.add(std::make_shared<RecorderCollectable>(recorder));
-  metrics.sample_regions([&recorder](std::string& line) {
-    bool first = true;
-    for (const auto& [name, count] : open_regions(recorder))
-      fmt::format_to(std::back_inserter(line), "{}{}={}", std::exchange(first, false) ? "" : " ", name,
-                     count);
+  metrics.sample_regions([&recorder](std::string& lines) {
+    append_line(lines, open_regions(recorder));
+    append_line(lines, ended_regions(recorder));
   });
   http.handle("/debug/paths",
               [&recorder](std::string_view) { return http::Response{.body = render_paths(recorder)}; });
@@ -191,10 +204,11 @@ std::map<std::string_view, uint64_t> open_regions(const Recorder& recorder) {
   // A region has the same site whenever it is entered: names are compared only once for each.
   std::unordered_map<const Site*, uint64_t> by_site;
   recorder.live().records().for_each_open_site([&](const Site& site) { ++by_site[&site]; });
-  std::map<std::string_view, uint64_t> open;
-  for (const auto& [site, count] : by_site)
-    open[site->name] += count;
-  return open;
+  return by_name(by_site);
+}
+
+std::map<std::string_view, uint64_t> ended_regions(const Recorder& recorder) {
+  return by_name(recorder.ended());
 }
 
 uint64_t trace_of_query(std::string_view query) {

@@ -34,6 +34,8 @@ void add_loop_lag(metrics::Metrics& metrics, std::function<Duration()> lag);
 /// How many executions of each region are open now, by its name; those without any are not there. On the loop's thread
 /// the numbers are exact, but for calls of which only one in many is recorded.
 std::map<std::string_view, uint64_t> open_regions(const Recorder& recorder);
+/// How many executions of each region have ended since the process began.
+std::map<std::string_view, uint64_t> ended_regions(const Recorder& recorder);
 
 /// The trace of "id=HEX", 16 digits or the 32 of a W3C id; 0: none is named.
 uint64_t trace_of_query(std::string_view query);

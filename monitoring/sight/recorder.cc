@@ -155,6 +155,14 @@ std::vector<Event> Recorder::recent_events(size_t at_most) const {
   return events;
 }
 
+std::unordered_map<const Site*, uint64_t> Recorder::ended() const {
+  std::unordered_map<const Site*, uint64_t> ended;
+  std::lock_guard lock(state_->mutex);
+  for (const auto& [thread, log] : state_->logs)
+    log->paths.count_ended(ended);
+  return ended;
+}
+
 std::vector<PathTotals> Recorder::totals() const {
   std::vector<PathTotals> totals;
   {

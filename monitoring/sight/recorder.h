@@ -53,6 +53,9 @@ class Recorder final : public TraceRecorder {
   /// Takes a snapshot; may be called from any thread. An event that is being overwritten meanwhile is left out.
   std::vector<Event> recent_events(size_t at_most) const;
   std::vector<PathTotals> totals() const;
+  /// How many executions of each site have ended; cheaper than totals(). May be called from any thread: one that calls
+  /// while others count may see a few of them twice or not yet.
+  std::unordered_map<const Site*, uint64_t> ended() const;
   TimePoint now() const { return clock_.now(); }
   /// What is open now.
   LiveWork& live() { return live_; }

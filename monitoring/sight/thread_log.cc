@@ -90,8 +90,9 @@ void PathTable::add(const Event& event, uint64_t parent_path, const LiveWork::Cl
   uint64_t visits = 1;
   // What is recorded always stands for itself only.
   if (closed.sampled && event.code == Code::kOk && event.duration < kAlwaysRecorded)
-    visits += std::exchange(entry.uncounted, 0);
+    visits += entry.uncounted.load(std::memory_order_relaxed);
   add_relaxed(entry.count, visits);
+  if (visits > 1) entry.uncounted.store(0, std::memory_order_relaxed);
   if (event.code != Code::kOk) add_relaxed(entry.errors, 1);
   add_relaxed(entry.total_ns, visits * static_cast<uint64_t>(std::max<int64_t>(0, event.duration.count())));
   add_relaxed(entry.self_ns, visits * static_cast<uint64_t>(std::max<int64_t>(0, event.self.count())));
@@ -121,6 +122,13 @@ void PathTable::collect(std::vector<PathTotals>& into, std::unordered_map<uint64
     for (size_t bucket = 0; bucket < PathTotals::kBuckets; ++bucket)
       totals.histogram[bucket] += entry.histogram[bucket].load(std::memory_order_relaxed);
   }
+}
+
+void PathTable::count_ended(std::unordered_map<const Site*, uint64_t>& into) const {
+  for (const std::atomic<Entry*>& slot : slots_)
+    if (const Entry* const entry = slot.load(std::memory_order_acquire))
+      into[entry->site] += entry->count.load(std::memory_order_relaxed) +
+                           entry->uncounted.load(std::memory_order_relaxed);
 }
 
 }  // namespace kintsugi::sight

@@ -51,8 +51,9 @@ class PathTable {
       Entry* const found = slots_[i].load(std::memory_order_relaxed);
       if (found == nullptr) return false;
       if (found->path != path) continue;
-      if (found->uncounted >= CalmRoles::kMostLight) return false;
-      ++found->uncounted;
+      const uint64_t uncounted = found->uncounted.load(std::memory_order_relaxed);
+      if (uncounted >= CalmRoles::kMostLight) return false;
+      found->uncounted.store(uncounted + 1, std::memory_order_relaxed);
       return true;
     }
   }
@@ -62,6 +63,8 @@ class PathTable {
 
   /// Adds to the entries of `into` with an equal path, whose places are in `places`; may be called by any thread.
   void collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const;
+  /// Adds how many executions of each site have ended.
+  void count_ended(std::unordered_map<const Site*, uint64_t>& into) const;
 
  private:
   struct Entry {
@@ -70,7 +73,7 @@ class PathTable {
     const Site* const site;
     const uint64_t role_path;
     const std::source_location where;
-    uint64_t uncounted = 0;  ///< visits since the last one that was counted; only the writer uses it
+    std::atomic<uint64_t> uncounted{0};  ///< visits since the last one that was counted
     std::atomic<uint64_t> count{0}, errors{0}, total_ns{0}, self_ns{0};
     std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
   };

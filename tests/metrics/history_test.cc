@@ -165,9 +165,9 @@ TEST(Digest, SumsASourceWithAnotherInEachRowAndCountsRatesApart) {
     trace.header.metrics.push_back({"rss", Kind::kGauge, source});
   }
   // The second source grows by 100 a second, and is away in the last row.
-  trace.rows = {{.t_ns = 0, .values = {0, 1, 500, 10}, .open = {}, .restarts = {}},
-                {.t_ns = kSecond, .values = {7, 2, 600, 20}, .open = {}, .restarts = {}},
-                {.t_ns = 2 * kSecond, .values = {14, 3, kMissing, kMissing}, .open = {}, .restarts = {}}};
+  trace.rows = {{.t_ns = 0, .values = {0, 1, 500, 10}, .activity = {}, .restarts = {}},
+                {.t_ns = kSecond, .values = {7, 2, 600, 20}, .activity = {}, .restarts = {}},
+                {.t_ns = 2 * kSecond, .values = {14, 3, kMissing, kMissing}, .activity = {}, .restarts = {}}};
   Digest digest(asked);
   digest.add(trace);
   ASSERT_EQ(digest.series().size(), 2u) << "one for each metric";
@@ -201,7 +201,7 @@ TEST(Digest, ALongGapIsNoRateAndOtherTimesAndSourcesDoNotCount) {
 TEST(Digest, OpenRegionsAreAGauge) {
   Trace trace = counter_and_gauge({0, 0, 0}, {0, 0, kMissing});
   trace.header.regions = {{.name = "disk.read", .source = 0}};
-  trace.rows[1].open = {{.region = 0, .open = 3}};
+  trace.rows[1].activity = {{.region = 0, .open = 3}};
   Digest digest(request({open_metric("disk.read")}, 1));
   digest.add(trace);
   ASSERT_EQ(digest.series().size(), 1u);
@@ -216,7 +216,7 @@ TEST(Selection, TakesSourcesMetricsAndTimes) {
   trace.header.sources.push_back({"metaserver", "m"});
   trace.header.metrics[1].source = 1;
   trace.header.regions = {{.name = "r", .source = 1}};
-  trace.rows[2].open = {{.region = 0, .open = 2}};
+  trace.rows[2].activity = {{.region = 0, .open = 2}};
   trace.rows[2].restarts = {{.source = 1, .build_id = "m2"}};
   const Trace one = select(trace, {.source = "metaserver", .metrics = {}}, kSecond);
   ASSERT_TRUE(check(one.header).ok());
@@ -224,7 +224,7 @@ TEST(Selection, TakesSourcesMetricsAndTimes) {
   EXPECT_EQ(one.header.sources.size(), 1u);
   EXPECT_THAT(one.rows[1].values, testing::ElementsAre(7));
   EXPECT_TRUE(check(one.header, one.rows[1]).ok());
-  EXPECT_EQ(one.rows[1].open.size(), 1u);
+  EXPECT_EQ(one.rows[1].activity.size(), 1u);
   EXPECT_EQ(one.rows[1].restarts.size(), 1u);
   const Trace named = select(trace, {.source = "", .metrics = {"a"}}, INT64_MIN);
   EXPECT_EQ(named.header.metrics.size(), 1u);

@@ -55,7 +55,7 @@ Trace recorded(uint64_t seed, size_t rows, double load,
   trace.header.regions = {
       {"chunkserver.read_chunk", 0}, {"chunkserver.append", 0}, {"repair_tree.child_sum", 0}};
   for (auto& row : trace.rows)
-    row.open = {{0, 3}, {1, 1}, {2, 0.02F}};
+    row.activity = {{0, 3}, {1, 1}, {2, 0.02F}};
   return trace;
 }
 
@@ -352,7 +352,7 @@ TEST(Orion, TheRegionThatIsOpenUnlikeBeforeLeadsThoughOthersAreOpenMore) {
     values[kFds] += 0.1 * static_cast<double>(row);
   });
   for (auto& row : now.rows)
-    row.open = {{0, 3}, {1, 1}, {2, 0.8F}};
+    row.activity = {{0, 3}, {1, 1}, {2, 0.8F}};
   const Localisation found = localise(recorded(1, 3000, 1), now);
   ASSERT_EQ(found.odd.size(), 1U);
   ASSERT_FALSE(found.odd[0].regions.empty());
@@ -364,7 +364,7 @@ TEST(Orion, ARegionThatWasSeenOpenOnceIsNotNamed) {
   Trace now = recorded(2, 600, 1, [](size_t row, std::vector<double>& values) {
     values[kFds] += 0.1 * static_cast<double>(row);
   });
-  now.rows[300].open.push_back({2, 1});
+  now.rows[300].activity.push_back({2, 1});
   const Localisation found = localise(recorded(1, 3000, 1), now);
   ASSERT_EQ(found.odd.size(), 1U);
   EXPECT_TRUE(found.odd[0].regions.empty());

@@ -119,7 +119,7 @@ TEST(RamsDetector, AProcessThatDoesNotRunIsHandedToTheDetectorOfHangs) {
   });
   trace.header.regions = {{"chunkserver.read_chunk", 0}};
   for (size_t row = 200; row < 220; ++row)
-    trace.rows[row].open = {{0, 2}};
+    trace.rows[row].activity = {{0, 2}};
   const auto verdicts = judge(inputs(trace), calibration());
   EXPECT_EQ(verdicts.back().state, State::kBlocked);
   EXPECT_FALSE(accused(verdicts));

@@ -23,7 +23,7 @@ inline Trace gauges(const std::vector<std::string>& names, size_t rows,
     trace.header.metrics.push_back({.name = name, .kind = Kind::kGauge, .source = 0});
   for (size_t i = 0; i < rows; ++i)
     trace.rows.push_back(
-        {.t_ns = static_cast<int64_t>(i) * kSecond, .values = values_at(i), .open = {}, .restarts = {}});
+        {.t_ns = static_cast<int64_t>(i) * kSecond, .values = values_at(i), .activity = {}, .restarts = {}});
   return trace;
 }
 

@@ -29,8 +29,8 @@ Trace small_trace() {
   trace.header.period = std::chrono::milliseconds(100);
   trace.header.host = "lab";
   trace.header.workload = "ramp, 5 to 95 %";
-  trace.rows = {{.t_ns = 100, .values = {57, 0.1, 1e-300}, .open = {{0, 2}, {1, 1.5}}, .restarts = {}},
-                {.t_ns = 200, .values = {kMissing, 3e18, -0.25}, .open = {}, .restarts = {{1, "c-d"}}}};
+  trace.rows = {{.t_ns = 100, .values = {57, 0.1, 1e-300}, .activity = {{0, 2, 7}, {1, 1.5}}, .restarts = {}},
+                {.t_ns = 200, .values = {kMissing, 3e18, -0.25}, .activity = {}, .restarts = {{1, "c-d"}}}};
   return trace;
 }
 
@@ -70,6 +70,7 @@ TEST(TraceFile, ComesBackAsItWasWritten) {
 /// Bytes of a file as older monitors wrote it.
 class OldFile {
  public:
+  explicit OldFile(char version) : bytes("KSGTRACE") { bytes += {version, 0, 0, 0}; }
   OldFile& number(auto value) {
     payload_.append(reinterpret_cast<const char*>(&value), sizeof value);
     return *this;
@@ -87,14 +88,14 @@ class OldFile {
     bytes += std::exchange(payload_, {}) + payload;
     return *this;
   }
-  std::string bytes = std::string("KSGTRACE\1\0\0\0", 12);
+  std::string bytes;
 
  private:
   std::string payload_;
 };
 
 TEST(TraceFile, OfTheFirstVersionComesBackWithoutProcesses) {
-  OldFile file;
+  OldFile file(1);
   file.number(int64_t{kSecond}).text("lab").text("").number(uint32_t{1}).text("metaserver").text("b1");
   file.number(uint32_t{1}).text("rss").number(uint8_t{1}).number(uint32_t{0}).number(kMissing);
   file.number(uint32_t{0}).record();
@@ -106,6 +107,20 @@ TEST(TraceFile, OfTheFirstVersionComesBackWithoutProcesses) {
   ASSERT_EQ(trace->rows.size(), 1u);
   EXPECT_EQ(trace->rows[0].values, std::vector<double>{57});
   EXPECT_EQ(trace->rows[0].restarts, (std::vector<Restart>{{.source = 0, .build_id = "b2"}}));
+}
+
+TEST(TraceFile, OfTheSecondVersionDoesNotSayWhatEnded) {
+  OldFile file(2);
+  file.number(int64_t{kSecond}).text("lab").text("").number(uint32_t{1}).text("metaserver").text("b1");
+  file.number(uint64_t{17}).number(uint32_t{1}).text("rss").number(uint8_t{1}).number(uint32_t{0});
+  file.number(kMissing).number(uint32_t{1}).text("metaserver.commit").number(uint32_t{0}).record();
+  file.number(int64_t{7}).number(57.0).number(uint32_t{1}).number(uint32_t{0}).number(2.0F);
+  file.number(uint32_t{0}).record();
+  const auto trace = decode(file.bytes);
+  ASSERT_TRUE(trace) << trace.error();
+  EXPECT_EQ(trace->header.sources[0].process, 17u);
+  ASSERT_EQ(trace->rows.size(), 1u);
+  EXPECT_EQ(trace->rows[0].activity, (std::vector<RegionActivity>{{.region = 0, .open = 2, .ended = 0}}));
 }
 
 TEST(TraceFile, ATableComesBackAsItWasWritten) {

@@ -69,7 +69,7 @@ class MetricsDocument : public testing::Test {
     ASSERT_TRUE(keeper) << keeper.error();
     for (int i = 0; i < 20; ++i) {
       metric_trace::Row row{
-          .t_ns = i * kSecond, .values = {1.0 * i, 57, metric_trace::kMissing}, .open = {}, .restarts = {}};
+          .t_ns = i * kSecond, .values = {1.0 * i, 57, metric_trace::kMissing}, .activity = {}, .restarts = {}};
       if (i == 4) row.restarts = {{.source = 0, .build_id = "b2"}};
       ASSERT_TRUE((*keeper)->append(row).ok());
     }

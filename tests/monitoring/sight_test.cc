@@ -78,22 +78,22 @@ TEST(Sight, RequestsOfAnOperationAreCountedWithTheirTime) {
   EXPECT_NE(metrics.sample_values().find("3 1\n"), std::string::npos) << metrics.sample_values();
 }
 
-TEST(Sight, RegionsThatAreOpenAreCountedByName) {
+TEST(Sight, RegionsThatAreOpenOrEndedAreCountedByName) {
   HandClock clock;
   Recorder recorder(clock, 1);
   runtime::ProductionRuntime production;
   http::HttpServer http(production.runtime());
   metrics::Metrics metrics;
   add_pages(http, metrics, recorder);
-  EXPECT_EQ(metrics.sample_values(), "\n\n");
+  EXPECT_EQ(metrics.sample_values(), "\n\n\n");
   {
     Module outer{recorder.root_context(), kOuter};
     Module inner{outer.context(), kInner};
     const Task other{recorder.root_context(), kInner};
-    EXPECT_EQ(metrics.sample_values(), "\ntest.inner=2 test.outer=1\n");
+    EXPECT_EQ(metrics.sample_values(), "\ntest.inner=2 test.outer=1\n\n");
     EXPECT_NE(metrics.text().find("\nkintsugi_module_open{module=\"test.inner\"} 2\n"), std::string::npos);
   }
-  EXPECT_EQ(metrics.sample_values(), "\n\n");
+  EXPECT_EQ(metrics.sample_values(), "\n\ntest.inner=2 test.outer=1\n");
 }
 
 TEST(Sight, AContextFromAnotherProcessContinuesItsTraceAndPath) {

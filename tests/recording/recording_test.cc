@@ -5,6 +5,7 @@
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -33,7 +34,10 @@ class FakeDaemon {
   FakeDaemon() : http_(loop_.runtime()) {
     metrics_.counter("kintsugi_calls_total", "Calls.", {}, [this] { return calls += 10.0; });
     metrics_.gauge("kintsugi_free", "Free.", {{"disk", "a b"}}, [] { return 0.5; });
-    metrics_.sample_regions([this](std::string& line) { line += regions; });
+    metrics_.sample_regions([this](std::string& lines) {
+      ended += 5;
+      lines += fmt::format("chunkserver.write=2\nchunkserver.read=3 chunkserver.write={}\n", ended);
+    });
     http_.handle("/debug/sample/names", [this](std::string_view) {
       return http::Response{.body = "# pid " + std::to_string(pid) + "\n" + metrics_.sample_names()};
     });
@@ -58,7 +62,7 @@ class FakeDaemon {
 
   uint32_t pid = static_cast<uint32_t>(::getpid());
   double calls = 0;
-  std::string regions = "chunkserver.write=2";
+  double ended = 0;  ///< executions of chunkserver.write: five more in each sample
   std::atomic<bool> hangs = false;
   std::atomic<int> samples = 0;
   runtime::Endpoint endpoint;
@@ -125,10 +129,12 @@ TEST_F(Recorded, ARowHasWhatTheKernelAndTheDaemonItselfSay) {
   const auto fds = std::ranges::find(trace.header.metrics, "fds", &metric_trace::Metric::name);
   ASSERT_NE(fds, trace.header.metrics.end());
   EXPECT_GT(fds->limit, 100) << "RLIMIT_NOFILE";
-  ASSERT_EQ(trace.header.regions.size(), 1u);
-  EXPECT_EQ(trace.header.regions[0].name, "chunkserver.write");
-  ASSERT_EQ(trace.rows[2].open.size(), 1u);
-  EXPECT_EQ(trace.rows[2].open[0].open, 2);
+  ASSERT_EQ(trace.header.regions.size(), 2u);
+  EXPECT_EQ(trace.header.regions[1].name, "chunkserver.write");
+  EXPECT_EQ(trace.rows[2].activity, (std::vector<metric_trace::RegionActivity>{{1, 2, 5}}))
+      << "none of the other region has ended since";
+  EXPECT_EQ(trace.rows[0].activity, (std::vector<metric_trace::RegionActivity>{{1, 2, 0}}))
+      << "nobody knows what ended since when";
   EXPECT_EQ(trace.rows[0].restarts.size(), 1u) << "nothing before it counts";
   EXPECT_TRUE(trace.rows[1].restarts.empty());
 }

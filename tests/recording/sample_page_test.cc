@@ -20,14 +20,19 @@ TEST(SamplePage, NamesHaveKindsAndMayHaveBlanks) {
   EXPECT_FALSE(parse_names("c \n"));
 }
 
-TEST(SamplePage, ValuesAndOpenRegionsStandInTwoLines) {
-  const auto page = parse_values("1 -2.5 1e300 nan\nchunkserver.write=2 a=b=1\n");
+TEST(SamplePage, ValuesAndRegionsStandInThreeLines) {
+  const auto page = parse_values("1 -2.5 1e300 nan\nchunkserver.write=2 a=b=1\nchunkserver.write=17\n");
   ASSERT_TRUE(page) << page.error();
   ASSERT_EQ(page->values.size(), 4u);
   EXPECT_EQ(page->values[1], -2.5);
   EXPECT_THAT(page->open, testing::ElementsAre(std::pair<std::string, double>("chunkserver.write", 2),
                                                std::pair<std::string, double>("a=b", 1)));
+  EXPECT_THAT(page->ended, testing::ElementsAre(std::pair<std::string, double>("chunkserver.write", 17)));
   EXPECT_TRUE(parse_values("\n\n"));
+  const auto older = parse_values("1\nchunkserver.write=2\n");
+  ASSERT_TRUE(older) << "an older daemon does not say what ended";
+  EXPECT_TRUE(older->ended.empty());
+  EXPECT_FALSE(parse_values("1\n\nwrite\n"));
   EXPECT_FALSE(parse_values("1 x\n"));
   EXPECT_FALSE(parse_values("1\nwrite\n"));
   EXPECT_FALSE(parse_values("1\n=3\n"));

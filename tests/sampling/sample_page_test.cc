@@ -20,8 +20,8 @@ TEST(SamplePage, HasOneValueForEachNameInTheSameOrder) {
   EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\n");
   int prepared = 0;
   metrics.before_reading([&] { ++prepared; });
-  metrics.sample_regions([](std::string& line) { line += "disk.read=2 disk.write=1"; });
-  EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\ndisk.read=2 disk.write=1\n");
+  metrics.sample_regions([](std::string& lines) { lines += "disk.read=2 disk.write=1\ndisk.read=17\n"; });
+  EXPECT_EQ(metrics.sample_values(), "3 7 1000000000000000\ndisk.read=2 disk.write=1\ndisk.read=17\n");
   EXPECT_EQ(prepared, 1) << "once for all values of a page";
   (void)metrics.text();
   EXPECT_EQ(prepared, 2);

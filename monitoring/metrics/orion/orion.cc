@@ -72,8 +72,8 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
 /// How often each region was seen open, by name: sums over all rows.
 std::map<std::string, double> seen_open(const Series& series) {
   std::map<std::string, double> out;
-  for (const auto& row : series.open)
-    for (const metric_trace::OpenRegion& each : row)
+  for (const auto& row : series.activity)
+    for (const metric_trace::RegionActivity& each : row)
       out[series.regions[each.region]] += each.open;
   return out;
 }

@@ -57,8 +57,8 @@ Answer<Inputs> inputs_of(const Series& series, const Names& names, Origin origin
   }
   inputs.os = series.values(Eigen::all, columns);
   inputs.open = Eigen::VectorXd::Zero(inputs.app.size());
-  for (size_t row = 0; row < series.open.size(); ++row) {
-    for (const metric_trace::OpenRegion& region : series.open[row])
+  for (size_t row = 0; row < series.activity.size(); ++row) {
+    for (const metric_trace::RegionActivity& region : series.activity[row])
       inputs.open[static_cast<Eigen::Index>(row)] += static_cast<double>(region.open);
   }
   return inputs;

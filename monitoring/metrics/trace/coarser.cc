@@ -6,14 +6,19 @@
 namespace kintsugi::metric_trace {
 namespace {
 
-std::vector<OpenRegion> mean_open(const Series& series, size_t begin, size_t rows) {
-  std::map<uint32_t, float> sums;
+/// What was open on average, and all that ended.
+std::vector<RegionActivity> together(const Series& series, size_t begin, size_t rows) {
+  std::map<uint32_t, RegionActivity> by_region;
   for (size_t row = begin; row < begin + rows; ++row)
-    for (const OpenRegion& each : series.open[row])
-      sums[each.region] += each.open / static_cast<float>(rows);
-  std::vector<OpenRegion> out;
-  for (const auto& [region, open] : sums)
-    out.push_back({.region = region, .open = open});
+    for (const RegionActivity& each : series.activity[row]) {
+      RegionActivity& sum = by_region[each.region];
+      sum.region = each.region;
+      sum.open += each.open / static_cast<float>(rows);
+      sum.ended += each.ended;
+    }
+  std::vector<RegionActivity> out;
+  for (const auto& [region, activity] : by_region)
+    out.push_back(activity);
   return out;
 }
 
@@ -24,7 +29,7 @@ Series averaged(const Series& series, size_t rows) {
   Series out = series;
   out.period = series.period * static_cast<int64_t>(rows);
   out.t_ns.clear();
-  out.open.clear();
+  out.activity.clear();
   out.segments.clear();
   std::vector<Eigen::Index> firsts;
   for (const Segment& segment : series.segments) {
@@ -32,7 +37,7 @@ Series averaged(const Series& series, size_t rows) {
     for (size_t row = segment.begin; row + rows <= segment.end; row += rows) {
       firsts.push_back(static_cast<Eigen::Index>(row));
       out.t_ns.push_back(series.t_ns[row + rows - 1]);
-      out.open.push_back(mean_open(series, row, rows));
+      out.activity.push_back(together(series, row, rows));
     }
     if (firsts.size() > begin) out.segments.push_back({begin, firsts.size(), segment.build_id});
   }

@@ -14,8 +14,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are in memory");
 
 constexpr std::string_view kMagic = "KSGTRACE";
-constexpr uint32_t kVersion = 2;
-constexpr uint32_t kWithoutProcesses = 1;  ///< an older version
+constexpr uint32_t kVersion = 3;
+// Older versions.
+constexpr uint32_t kWithoutProcesses = 1, kWithoutEnded = 2;
 constexpr size_t kRecordHead = 8;
 
 uint32_t crc_of(std::string_view payload) {
@@ -123,10 +124,11 @@ std::optional<Row> row_of(std::string_view payload, size_t metrics, uint32_t ver
   row.values.resize(metrics);
   for (double& value : row.values)
     value = in.number<double>();
-  row.open.resize(in.count(8));
-  for (OpenRegion& open : row.open) {
-    open.region = in.number<uint32_t>();
-    open.open = in.number<float>();
+  row.activity.resize(in.count(8));
+  for (RegionActivity& activity : row.activity) {
+    activity.region = in.number<uint32_t>();
+    activity.open = in.number<float>();
+    if (version > kWithoutEnded) activity.ended = in.number<float>();
   }
   row.restarts.resize(in.count(6));
   for (Restart& restart : row.restarts) {
@@ -213,10 +215,11 @@ std::string encode(const Row& row) {
   out.number(row.t_ns);
   for (const double value : row.values)
     out.number(value);
-  out.count(row.open.size());
-  for (const OpenRegion& open : row.open) {
-    out.number(open.region);
-    out.number(open.open);
+  out.count(row.activity.size());
+  for (const RegionActivity& activity : row.activity) {
+    out.number(activity.region);
+    out.number(activity.open);
+    out.number(activity.ended);
   }
   out.count(row.restarts.size());
   for (const Restart& restart : row.restarts) {
@@ -233,8 +236,8 @@ Result<Trace> decode(std::string_view bytes, Torn torn) {
   uint32_t version = 0;
   if (bytes.size() >= kMagic.size() + sizeof version)
     std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
-  if (version != kVersion && version != kWithoutProcesses)
-    return corrupt(fmt::format("version {} of trace files is not known, only {} and {}", version,
+  if (version < kWithoutProcesses || version > kVersion)
+    return corrupt(fmt::format("version {} of trace files is not known, only {} to {}", version,
                                kWithoutProcesses, kVersion));
   Records records(bytes);
   KINTSUGI_ASSIGN(Header header, read_header(records, version));

@@ -29,8 +29,9 @@ std::string row_line(const Row& row) {
   std::string line = fmt::format("{}", row.t_ns), open, restarts;
   for (const double value : row.values)
     line += "," + number(value);
-  for (const OpenRegion& one : row.open)
-    open += fmt::format("{}{}={}", open.empty() ? "" : ";", one.region, one.open);
+  for (const RegionActivity& one : row.activity)
+    open += fmt::format("{}{}={}{}", open.empty() ? "" : ";", one.region, one.open,
+                        one.ended > 0 ? fmt::format("/{}", one.ended) : "");
   for (const Restart& one : row.restarts)
     restarts += fmt::format("{}{}={}", restarts.empty() ? "" : ";", one.source, one.build_id);
   return fmt::format("{},{},{}\n", line, cell(open), cell(restarts));
@@ -131,8 +132,11 @@ bool parse_row(const std::vector<std::string>& cells, size_t metrics, Row& row) 
   for (size_t i = 0; i < metrics; ++i)
     if (!parse_value(cells[i + 1], row.values[i])) return false;
   return for_each_pair(cells[metrics + 1],
-                       [&](uint32_t region, std::string_view open) {
-                         return parse(open, row.open.emplace_back(OpenRegion{.region = region}).open);
+                       [&](uint32_t region, std::string_view counts) {
+                         auto& activity = row.activity.emplace_back(RegionActivity{.region = region});
+                         const size_t slash = counts.find('/');
+                         return parse(counts.substr(0, slash), activity.open) &&
+                                (slash == counts.npos || parse(counts.substr(slash + 1), activity.ended));
                        }) &&
          for_each_pair(cells[metrics + 2], [&](uint32_t source, std::string_view build) {
            row.restarts.push_back({.source = source, .build_id = std::string(build)});

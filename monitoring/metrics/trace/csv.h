@@ -9,10 +9,10 @@
 /// # metric,0,num_fds,gauge,256          number of the source, name, kind, limit (empty: none)
 /// # region,0,disk.read                  number of the source, name
 /// t_ns,chunkserver-3:num_fds,open,restarts
-/// 1700000000000000000,57,0=2;3=1,0=BUILD
+/// 1700000000000000000,57,0=2;3=1/12,0=BUILD
 /// ```
-/// A cell without a text is a missing value. `open` has NUMBER OF THE REGION=EXECUTIONS, `restarts` has
-/// NUMBER OF THE SOURCE=BUILD.
+/// A cell without a text is a missing value. `open` has NUMBER OF THE REGION=EXECUTIONS THAT ARE OPEN, or
+/// =OPEN/ENDED SINCE THE ROW BEFORE; `restarts` has NUMBER OF THE SOURCE=BUILD.
 #pragma once
 
 #include <string>

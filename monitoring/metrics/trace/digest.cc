@@ -11,8 +11,8 @@ namespace kintsugi::metric_trace {
 namespace {
 
 double open_in(const Row& row, size_t region) {
-  for (const OpenRegion& open : row.open)
-    if (open.region == region) return static_cast<double>(open.open);
+  for (const RegionActivity& activity : row.activity)
+    if (activity.region == region) return static_cast<double>(activity.open);
   return 0;
 }
 

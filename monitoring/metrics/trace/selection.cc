@@ -45,8 +45,9 @@ Trace select(const Trace& trace, const Selection& selection, int64_t since_ns) {
     kept.t_ns = row.t_ns;
     for (const size_t column : columns)
       kept.values.push_back(row.values[column]);
-    for (const OpenRegion& open : row.open)
-      if (regions[open.region]) kept.open.push_back({.region = *regions[open.region], .open = open.open});
+    for (const RegionActivity& one : row.activity)
+      if (regions[one.region])
+        kept.activity.push_back({.region = *regions[one.region], .open = one.open, .ended = one.ended});
     for (const Restart& restart : row.restarts)
       if (sources[restart.source])
         kept.restarts.push_back(

@@ -91,7 +91,7 @@ class Builder {
   void push_missing(int64_t t_ns) {
     rows_.resize(rows_.size() + columns_.size(), kMissing);
     out_.t_ns.push_back(t_ns);
-    out_.open.emplace_back();
+    out_.activity.emplace_back();
   }
 
   void push(const Row& row) {
@@ -103,10 +103,10 @@ class Builder {
                                                     : (value - last_[i]) / ((now - last_row_[i]) * seconds));
     }
     out_.t_ns.push_back(row.t_ns);
-    auto& open = out_.open.emplace_back();
-    for (const OpenRegion& one : row.open)
+    auto& activity = out_.activity.emplace_back();
+    for (const RegionActivity& one : row.activity)
       if (regions_[one.region] != kElsewhere)
-        open.push_back({.region = regions_[one.region], .open = one.open});
+        activity.push_back({.region = regions_[one.region], .open = one.open, .ended = one.ended});
     remember(row);
     last_t_ns_ = row.t_ns;
   }
@@ -176,7 +176,7 @@ Series slice(const Series& series, size_t begin, size_t end) {
   const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
   out.values = series.values.middleRows(from, to - from).eval();
   out.t_ns.assign(series.t_ns.begin() + from, series.t_ns.begin() + to);
-  out.open.assign(series.open.begin() + from, series.open.begin() + to);
+  out.activity.assign(series.activity.begin() + from, series.activity.begin() + to);
   out.segments.clear();
   for (const Segment& segment : series.segments) {
     const size_t first = std::max(segment.begin, begin), last = std::min(segment.end, end);

@@ -83,8 +83,8 @@ class Joiner {
     for (size_t i = 0; i < row.values.size(); ++i)
       values[metrics[i]] = row.values[i];
     row.values = std::move(values);
-    for (OpenRegion& open : row.open)
-      open.region = regions[open.region];
+    for (RegionActivity& activity : row.activity)
+      activity.region = regions[activity.region];
     for (Restart& restart : row.restarts) {
       restart.source = sources[restart.source];
       builds_[restart.source] = restart.build_id;
@@ -128,8 +128,8 @@ Status check(const Header& header) {
 Status check(const Header& header, const Row& row) {
   if (row.values.size() != header.metrics.size())
     return invalid(fmt::format("{} values for {} metrics", row.values.size(), header.metrics.size()));
-  for (const OpenRegion& open : row.open)
-    if (open.region >= header.regions.size()) return invalid("an open region that the header does not name");
+  for (const RegionActivity& activity : row.activity)
+    if (activity.region >= header.regions.size()) return invalid("a region that the header does not name");
   for (const Restart& restart : row.restarts)
     if (restart.source >= header.sources.size() || restart.build_id.size() > kLongestName)
       return invalid("a restart of a source that the header does not name");

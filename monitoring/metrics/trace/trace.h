@@ -1,4 +1,4 @@
-/// A trace holds what a sampler recorded: the metrics of some processes, row by row, and which regions of code were open in them.
+/// A trace holds what a sampler recorded: the metrics of some processes, row by row, and what they did in which regions of code.
 #pragma once
 
 #include <chrono>
@@ -60,11 +60,12 @@ struct Header {
   std::string workload;  ///< whatever the recorder wants to tell the reader of the load
 };
 
-struct OpenRegion {
+struct RegionActivity {
   uint32_t region = 0;  ///< index into Header::regions
   float open = 0;       ///< executions that were in the region when the row was taken
+  float ended = 0;      ///< executions that ended since the last row that knows; 0 where older samplers did not say
 
-  bool operator==(const OpenRegion&) const = default;
+  bool operator==(const RegionActivity&) const = default;
 };
 
 /// A source is another process than in the row before.
@@ -79,7 +80,7 @@ struct Restart {
 struct Row {
   int64_t t_ns = 0;            ///< wall time
   std::vector<double> values;  ///< one for each metric, in their order; kMissing where there was no answer
-  std::vector<OpenRegion> open;
+  std::vector<RegionActivity> activity;  ///< regions that are not listed: none was open, and none ended
   std::vector<Restart> restarts;
 };
 
