@@ -23,8 +23,28 @@ using Document = nlohmann::ordered_json;
 using metric_trace::Series;
 using metric_trace::Trace;
 
-std::string also(const std::vector<std::string>& aliases) {
-  return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
+std::string also(const std::vector<std::string>& aliases, std::string_view how = "move") {
+  return aliases.empty() ? "" : fmt::format(" (and {}, which {} with it)", fmt::join(aliases, ", "), how);
+}
+
+void add(Findings& report, const orion::OddMetric& metric, Document& json) {
+  report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now{}", metric.name, also(metric.aliases),
+                                     metric.healthy, metric.now,
+                                     metric.runs_out ? ", and goes towards its limit" : ""));
+  json = {{"name", metric.name},         {"aliases", metric.aliases}, {"score", metric.score},
+          {"runs_out", metric.runs_out}, {"healthy", metric.healthy}, {"now", metric.now},
+          {"dearer", Document::array()}};
+  for (const orion::DearerRegion& region : metric.dearer) {
+    report.lines.push_back(fmt::format(
+        "    {} by {:.3g} with each {}{} ({:.3g} then), which is {:.0f} % of what it {} by",
+        region.each < 0 ? "falls" : "grows", std::abs(region.each), region.name, also(region.aliases, "end"),
+        std::abs(region.before), 100 * std::min(region.part, 1.0), region.each < 0 ? "fell" : "grew"));
+    json["dearer"].push_back({{"region", region.name},
+                              {"aliases", region.aliases},
+                              {"each", region.each},
+                              {"before", region.before},
+                              {"part", region.part}});
+  }
 }
 
 void add(Findings& report, const orion::Finding& finding, bool accused) {
@@ -38,23 +58,17 @@ void add(Findings& report, const orion::Finding& finding, bool accused) {
                 {"from_ns", finding.from_ns},   {"to_ns", finding.to_ns},
                 {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
                 {"load", finding.load},         {"foreign_load", finding.foreign_load},
-                {"metrics", Document::array()}, {"regions", Document::array()}};
-  for (const orion::OddMetric& metric : finding.metrics) {
-    report.lines.push_back(fmt::format("  {}{}: {:.6g} then, {:.6g} now{}", metric.name, also(metric.aliases),
-                                       metric.healthy, metric.now,
-                                       metric.runs_out ? ", and goes towards its limit" : ""));
-    json["metrics"].push_back({{"name", metric.name},
-                               {"aliases", metric.aliases},
-                               {"score", metric.score},
-                               {"runs_out", metric.runs_out},
-                               {"healthy", metric.healthy},
-                               {"now", metric.now}});
-  }
+                {"metrics", Document::array()}, {"regions", Document::array()},
+                {"look_at", Document::array()}};
+  for (const orion::OddMetric& metric : finding.metrics)
+    add(report, metric, json["metrics"].emplace_back());
   for (const orion::OddRegion& region : finding.regions) {
     report.lines.push_back(fmt::format("  in {}: {:.1f} % of the time that regions were open, {:.1f} % then",
                                        region.name, 100 * region.share, 100 * region.healthy));
     json["regions"].push_back({{"name", region.name}, {"share", region.share}, {"healthy", region.healthy}});
   }
+  for (const orion::NamedRegion& region : finding.look_at)
+    json["look_at"].push_back({{"name", region.name}, {"aliases", region.aliases}});
   if (!finding.moved.empty())
     report.lines.push_back(fmt::format("  never moved before: {}", fmt::join(finding.moved, ", ")));
   json["moved"] = finding.moved;

@@ -90,7 +90,8 @@ class SampledDaemon {
   std::map<std::string, size_t> column_;  ///< key: name of a metric of the page
   struct RegionState {
     std::optional<uint32_t> place;  ///< none: it has no place yet
-    std::optional<double> ended;    ///< of the process's executions at the last sample; none: this process was not asked
+    std::optional<double>
+        ended;  ///< of the process's executions at the last sample; none: this process was not asked
   };
   std::map<std::string, RegionState> region_;  ///< key: name of a region
 };

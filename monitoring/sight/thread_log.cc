@@ -127,8 +127,8 @@ void PathTable::collect(std::vector<PathTotals>& into, std::unordered_map<uint64
 void PathTable::count_ended(std::unordered_map<const Site*, uint64_t>& into) const {
   for (const std::atomic<Entry*>& slot : slots_)
     if (const Entry* const entry = slot.load(std::memory_order_acquire))
-      into[entry->site] += entry->count.load(std::memory_order_relaxed) +
-                           entry->uncounted.load(std::memory_order_relaxed);
+      into[entry->site] +=
+          entry->count.load(std::memory_order_relaxed) + entry->uncounted.load(std::memory_order_relaxed);
 }
 
 }  // namespace kintsugi::sight

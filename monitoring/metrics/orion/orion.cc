@@ -43,6 +43,7 @@ double mean_of_rows(const Series& series, size_t column, size_t begin, size_t en
 
 std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Series& healthy,
                                   const Series& now) {
+  const Costs costs(healthy, now);
   std::map<size_t, OddMetric> metrics;  // by column
   for (const Compared& window : windows) {
     const std::vector<size_t>& columns = window.healthy->columns();
@@ -63,6 +64,7 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
     for (const Compared& window : windows)
       metric.now += mean_of_rows(now, column, window.begin, window.begin + window.healthy->size()) /
                     static_cast<double>(windows.size());
+    metric.dearer = costs.dearer(column, kNamed);
     out.push_back(std::move(metric));
   }
   std::ranges::stable_sort(out, std::greater(), &OddMetric::score);
@@ -202,6 +204,29 @@ void note_what_runs_out(Finding& finding) {
   std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::runs_out);
 }
 
+/// The dearer regions explain at least half of what the metric grew by.
+bool is_explained(const OddMetric& metric) {
+  double part = 0;
+  for (const DearerRegion& region : metric.dearer)
+    part += region.part;
+  return part >= 0.5;
+}
+
+std::vector<NamedRegion> where_to_look(const Finding& finding) {
+  std::vector<NamedRegion> out;
+  if (!finding.metrics.empty() && is_explained(finding.metrics.front()))
+    for (const DearerRegion& region : finding.metrics.front().dearer)
+      out.push_back({region.name, region.aliases});
+  for (const OddRegion& region : finding.regions) {
+    const bool named = std::ranges::any_of(out, [&](const NamedRegion& each) {
+      return each.name == region.name || std::ranges::count(each.aliases, region.name) > 0;
+    });
+    if (!named) out.push_back({region.name, {}});
+  }
+  out.resize(std::min(out.size(), kNamed));
+  return out;
+}
+
 void compare_with_peers(std::vector<Finding>& findings) {
   Groups groups;
   for (size_t i = 0; i < findings.size(); ++i) {
@@ -212,8 +237,10 @@ void compare_with_peers(std::vector<Finding>& findings) {
       compare_levels(findings[i], groups.try_emplace(reference.processes, reference.processes).first->second);
     if (findings[i].alone) note_what_runs_out(findings[i]);
   }
-  for (Finding& finding : findings)
+  for (Finding& finding : findings) {
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
+    finding.look_at = where_to_look(finding);
+  }
 }
 
 bool accuses(const Finding& finding) {

@@ -1,5 +1,5 @@
-/// ORION (Laguna 2012, chapter 6): which metrics of which process are unlike a healthy time, and which regions of code were
-/// open meanwhile. The text compares raw correlations; what is changed, and why, says healthy_windows.h. Pure.
+/// ORION (Laguna 2012, chapter 6): which metrics of which process are unlike a healthy time, and in which regions of code
+/// to look. The text compares raw correlations; what is changed, and why, says healthy_windows.h. Pure.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "monitoring/metrics/orion/beside_peers.h"
+#include "monitoring/metrics/orion/costs.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/orion/shifts.h"
 #include "monitoring/metrics/trace/series.h"
@@ -22,7 +23,8 @@ struct OddMetric {
   bool odd = false;  ///< beside its peers it is beyond what is healthy
   /// The metric is beyond its own healthy windows and goes towards its limit. Only processes without peers are asked.
   bool runs_out = false;
-  double healthy = 0, now = 0;  ///< the metric's mean on the healthy trace and in those windows
+  double healthy = 0, now = 0;       ///< the metric's mean on the healthy trace and in those windows
+  std::vector<DearerRegion> dearer;  ///< with whose executions it grows more than then, at most kNamed
 };
 
 struct OddRegion {
@@ -34,6 +36,14 @@ struct OddRegion {
   double lift() const { return share / std::max(healthy, 1e-3); }
 };
 
+/// A region, and those that cannot be told from it.
+struct NamedRegion {
+  std::string name;
+  std::vector<std::string> aliases;
+
+  bool operator==(const NamedRegion&) const = default;
+};
+
 /// What is unlike before in one process.
 struct Finding {
   std::string source;
@@ -41,6 +51,9 @@ struct Finding {
   std::vector<OddMetric> metrics;
   /// Regions that were open more than before, the greatest surplus first, at most kNamed; empty: there is none.
   std::vector<OddRegion> regions;
+  /// Where to look first, at most kNamed: the dearer regions of the first metric if they explain half of its growth, then
+  /// the regions that were open more than before.
+  std::vector<NamedRegion> look_at;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.
   std::vector<std::string> moved;

@@ -30,7 +30,8 @@ struct Series {
   std::vector<int64_t> t_ns;   ///< time of each row
   std::vector<Segment> segments;
   std::vector<std::string> regions;
-  std::vector<std::vector<RegionActivity>> activity;  ///< what each row says of regions, as indices into `regions`
+  std::vector<std::vector<RegionActivity>>
+      activity;  ///< what each row says of regions, as indices into `regions`
 
   size_t rows() const { return t_ns.size(); }
 };

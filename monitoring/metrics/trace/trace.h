@@ -63,7 +63,8 @@ struct Header {
 struct RegionActivity {
   uint32_t region = 0;  ///< index into Header::regions
   float open = 0;       ///< executions that were in the region when the row was taken
-  float ended = 0;      ///< executions that ended since the last row that knows; 0 where older samplers did not say
+  float ended =
+      0;  ///< executions that ended since the last row that knows; 0 where older samplers did not say
 
   bool operator==(const RegionActivity&) const = default;
 };

@@ -1,0 +1,154 @@
+#include "monitoring/metrics/orion/costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace kintsugi::orion {
+
+using metric_trace::Series;
+
+namespace {
+
+/// Counts that correlate as much as this cannot be told apart.
+constexpr double kTogether = 0.95;
+/// Below this part an execution does not cost more.
+constexpr double kLeastPart = 0.05;
+
+/// How many executions of each region ended in each row.
+std::map<std::string, Eigen::VectorXd> ended_by_name(const Series& series) {
+  std::map<std::string, Eigen::VectorXd> out;
+  for (size_t row = 0; row < series.rows(); ++row)
+    for (const metric_trace::RegionActivity& each : series.activity[row]) {
+      if (!(each.ended > 0)) continue;
+      Eigen::VectorXd& ended = out[series.regions[each.region]];
+      if (ended.size() == 0) ended = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(series.rows()));
+      ended[static_cast<Eigen::Index>(row)] += static_cast<double>(each.ended);
+    }
+  return out;
+}
+
+bool go_together(const Eigen::VectorXd& a, const Eigen::VectorXd& b) {
+  const Eigen::VectorXd x = a.array() - a.mean(), y = b.array() - b.mean();
+  return x.dot(y) >= kTogether * x.norm() * y.norm();
+}
+
+/// How much the metric grew since the row before: NaN in the first row of a life, and where it is not known.
+Eigen::VectorXd growth_of(const Series& series, size_t column) {
+  const auto at = static_cast<Eigen::Index>(column);
+  if (series.kinds[column] == metric_trace::Kind::kCounter)
+    return series.values.col(at) * std::chrono::duration<double>(series.period).count();
+  Eigen::VectorXd out = Eigen::VectorXd::Constant(series.values.rows(), metric_trace::kMissing);
+  for (const metric_trace::Segment& segment : series.segments)
+    for (size_t row = segment.begin + 1; row < segment.end; ++row) {
+      const auto i = static_cast<Eigen::Index>(row);
+      out[i] = series.values(i, at) - series.values(i - 1, at);
+    }
+  return out;
+}
+
+/// The x >= 0 with the least x' gram x - 2 x' moments: coordinate descent, which needs few rounds for so few columns.
+Eigen::VectorXd least_squares_above_zero(const Eigen::MatrixXd& gram, const Eigen::VectorXd& moments) {
+  constexpr int kMostRounds = 300;
+  Eigen::VectorXd x = Eigen::VectorXd::Zero(moments.size());
+  for (int round = 0; round < kMostRounds; ++round) {
+    double moved = 0;
+    for (Eigen::Index i = 0; i < x.size(); ++i) {
+      if (!(gram(i, i) > 0)) continue;
+      const double next = std::max(0.0, x[i] + (moments[i] - gram.row(i).dot(x)) / gram(i, i));
+      moved = std::max(moved, std::abs(next - x[i]) * std::sqrt(gram(i, i)));
+      x[i] = next;
+    }
+    if (moved <= 1e-9 * std::max(1.0, moments.norm())) break;
+  }
+  return x;
+}
+
+/// Those with executions now, the most first.
+std::vector<std::string> names_by_count(const std::map<std::string, Eigen::VectorXd>& ended) {
+  std::vector<std::pair<double, std::string>> counts;
+  for (const auto& [name, each] : ended)
+    counts.emplace_back(-each.sum(), name);
+  std::ranges::sort(counts);
+  std::vector<std::string> names;
+  for (auto& [count, name] : counts)
+    names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
+Costs::Costs(const Series& healthy, const Series& now)
+    : healthy_{.series = &healthy, .ended = {}, .gram = {}}, now_{.series = &now, .ended = {}, .gram = {}} {
+  const auto before = ended_by_name(healthy), after = ended_by_name(now);
+  // Counts go together by how they vary now: that is what the costs of now are told apart by.
+  std::vector<std::string> names = names_by_count(after);
+  names.resize(std::min(names.size(), kMostRegions));
+  for (const std::string& name : names) {
+    const auto group = std::ranges::find_if(
+        groups_, [&](const Group& each) { return go_together(after.at(each.name), after.at(name)); });
+    if (group == groups_.end())
+      groups_.push_back({.name = name, .aliases = {}});
+    else
+      group->aliases.push_back(name);
+  }
+  for (const auto& [side, ended] : {std::pair(&healthy_, &before), std::pair(&now_, &after)}) {
+    const auto rows = static_cast<Eigen::Index>(side->series->rows());
+    side->ended = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(groups_.size()) + 1);
+    for (size_t i = 0; i < groups_.size(); ++i)
+      if (const auto found = ended->find(groups_[i].name); found != ended->end())
+        side->ended.col(static_cast<Eigen::Index>(i)) = found->second;
+    side->ended.rightCols<1>().setOnes();
+    side->gram = side->ended.transpose() * side->ended;
+  }
+}
+
+Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
+  Eigen::VectorXd growth = sign * growth_of(*side.series, column);
+  Explained out;
+  Eigen::MatrixXd gram = side.gram;
+  Eigen::VectorXd moments = Eigen::VectorXd::Zero(gram.cols());
+  for (Eigen::Index row = 0; row < growth.size(); ++row) {
+    const auto ended = side.ended.row(row);
+    if (!std::isfinite(growth[row])) {
+      gram -= ended.transpose() * ended;
+      continue;
+    }
+    moments += ended.transpose() * growth[row];
+    out.growth += growth[row];
+    ++out.rows;
+  }
+  out.costs = least_squares_above_zero(gram, moments);
+  return out;
+}
+
+std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
+  if (groups_.empty()) return {};
+  const auto grew = [&](const Side& side) {
+    const Explained one = explain(side, column, 1);
+    return one.rows == 0 ? std::optional<double>() : one.growth / static_cast<double>(one.rows);
+  };
+  const auto before = grew(healthy_), after = grew(now_);
+  if (!before || !after || *after == *before) return {};
+  const double sign = *after > *before ? 1 : -1;
+  const Explained healthy = explain(healthy_, column, sign), now = explain(now_, column, sign);
+  if (!(now.growth > 0)) return {};
+  std::vector<DearerRegion> out;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    const double more = (now.costs[at] - healthy.costs[at]) * now_.ended.col(at).sum();
+    if (more < kLeastPart * now.growth) continue;
+    out.push_back({.name = groups_[i].name,
+                   .aliases = groups_[i].aliases,
+                   .each = sign * now.costs[at],
+                   .before = sign * healthy.costs[at],
+                   .part = more / now.growth});
+  }
+  std::ranges::stable_sort(out, std::greater(), &DearerRegion::part);
+  out.resize(std::min(out.size(), most));
+  return out;
+}
+
+}  // namespace kintsugi::orion

@@ -1,0 +1,64 @@
+/// What an execution of a region of code costs of a metric. A row of samples is taken between two executions or in the
+/// middle of one, so that the text's profile (what grew while a region ran; Laguna 2012, 6.3) charges each region with the
+/// work of all others that ran meanwhile. Rows say how many executions of each region ended, though, and what leaks
+/// grows with the number of those that leak. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "monitoring/metrics/trace/series.h"
+
+namespace kintsugi::orion {
+
+/// A region whose executions cost more than on the healthy trace.
+struct DearerRegion {
+  std::string name;
+  std::vector<std::string> aliases;  ///< regions whose executions end in the same rows
+  double each = 0;                   ///< by how much the metric grows with each execution; negative: it falls
+  double before = 0;                 ///< the same on the healthy trace
+  double part =
+      0;  ///< so much of what the metric grew by (or fell) is due to executions that cost more; 1: all
+
+  bool operator==(const DearerRegion&) const = default;
+};
+
+/// The growth of a metric from row to row is explained by the executions that ended in the row and by time alone, with
+/// costs that are not negative, by least squares: once on the healthy trace, once now.
+class Costs {
+ public:
+  /// Regions beyond this, those with the fewest executions now, are left out.
+  static constexpr size_t kMostRegions = 64;
+
+  /// REQUIRES: both have the same columns, and outlive it.
+  Costs(const metric_trace::Series& healthy, const metric_trace::Series& now);
+
+  /// The greatest part first, at most `most`. Empty: the metric grows no more than on the healthy trace, or the traces do
+  /// not say what ended.
+  std::vector<DearerRegion> dearer(size_t column, size_t most) const;
+
+ private:
+  /// Regions whose counts go together are one.
+  struct Group {
+    std::string name;
+    std::vector<std::string> aliases;
+  };
+  struct Side {
+    const metric_trace::Series* series;
+    Eigen::MatrixXd ended;  ///< rows by groups, and a last column of ones
+    Eigen::MatrixXd gram;   ///< of all rows
+  };
+  struct Explained {
+    Eigen::VectorXd costs;  ///< of an execution of each group; the last: of a row
+    double growth = 0;      ///< in all
+    size_t rows = 0;
+  };
+  static Explained explain(const Side& side, size_t column, double sign);
+
+  std::vector<Group> groups_;
+  Side healthy_, now_;
+};
+
+}  // namespace kintsugi::orion
