@@ -36,9 +36,10 @@ bool is_room(const std::string& name) {
   return name.find(kRoom) != std::string::npos;
 }
 
-/// The part's rows from `since_ns` on, of those metrics alone that may run out or show the load.
-Trace judged_columns(const Trace& part, int64_t since_ns) {
-  metric_trace::Selection selection;
+/// The part's rows from `since_ns` on, of those metrics alone that may run out or show the load, and regions if they are
+/// asked for.
+Trace judged_columns(const Trace& part, int64_t since_ns, bool regions) {
+  metric_trace::Selection selection{.source = {}, .metrics = {}, .regions = regions};
   for (const metric_trace::Metric& metric : part.header.metrics)
     if (std::isfinite(metric.limit) || is_room(metric.name) || orion::is_load(metric.name))
       selection.metrics.push_back(metric.name);
@@ -46,7 +47,7 @@ Trace judged_columns(const Trace& part, int64_t since_ns) {
 }
 
 /// The last rows of the trace, as many as there should be in the time of so many.
-Trace latest(const std::string& directory, double rows, const std::stop_token& stop) {
+Trace latest(const std::string& directory, double rows, bool regions, const std::stop_token& stop) {
   const auto header = metric_trace::latest_header(directory);
   if (!header) return {};
   const double seconds = rows * std::chrono::duration<double>(header->period).count();
@@ -56,7 +57,8 @@ Trace latest(const std::string& directory, double rows, const std::stop_token& s
   const auto use = [&](const Trace& part) {
     // Rows of another interval do not fit to these.
     if (part.header.period != header->period) return;
-    if (Trace judged = judged_columns(part, since); !judged.rows.empty()) parts.push_back(std::move(judged));
+    if (Trace judged = judged_columns(part, since, regions); !judged.rows.empty())
+      parts.push_back(std::move(judged));
   };
   const Status status = metric_trace::for_each_part(directory, since, use, stop);
   return status.ok() && !parts.empty() ? metric_trace::joined(std::move(parts)) : Trace{};
@@ -144,11 +146,12 @@ std::vector<Foretold> memory_that_runs_out(const Trace& trace) {
 }
 
 std::vector<Foretold> look_for_resources(const std::string& directory, const std::stop_token& stop) {
-  return resources_that_run_out(latest(directory, augury::kLongRows, stop));
+  return resources_that_run_out(latest(directory, augury::kLongRows, /*regions=*/true, stop));
 }
 
 std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop) {
-  const Trace trace = latest(directory, augury::kLongRows * kScaleOfRoom, stop);
+  // What each of so many rows says of regions is more than what it says of room.
+  const Trace trace = latest(directory, augury::kLongRows * kScaleOfRoom, /*regions=*/false, stop);
   std::vector<Foretold> found = room_that_runs_out(trace);
   std::ranges::move(memory_that_runs_out(trace), std::back_inserter(found));
   return found;
@@ -265,6 +268,12 @@ std::vector<proto::Verdict> ForesightDetector::examine(const model::Snapshot& sn
     verdict.add_why(
         fmt::format("without what its load explains, it went from {:.6g} towards {:.6g} by {:.3g} a second",
                     each.what.now, each.what.limit, std::abs(end.rate)));
+    for (const orion::DearerRegion& region : each.what.grows_with) {
+      proto::ChainLink& place = *verdict.add_slice();
+      place.set_process(each.server);
+      place.set_region(region.name);
+      verdict.add_why(orion::describe(region));
+    }
     out.push_back(std::move(verdict));
   }
   return out;

@@ -23,8 +23,16 @@ using Document = nlohmann::ordered_json;
 using metric_trace::Series;
 using metric_trace::Trace;
 
-std::string also(const std::vector<std::string>& aliases, std::string_view how = "move") {
-  return aliases.empty() ? "" : fmt::format(" (and {}, which {} with it)", fmt::join(aliases, ", "), how);
+std::string also(const std::vector<std::string>& aliases) {
+  return aliases.empty() ? "" : fmt::format(" (and {}, which move with it)", fmt::join(aliases, ", "));
+}
+
+Document json_of(const orion::DearerRegion& region) {
+  return {{"region", region.name},
+          {"aliases", region.aliases},
+          {"each", region.each},
+          {"before", region.before},
+          {"part", region.part}};
 }
 
 void add(Findings& report, const orion::OddMetric& metric, Document& json) {
@@ -35,15 +43,8 @@ void add(Findings& report, const orion::OddMetric& metric, Document& json) {
           {"runs_out", metric.runs_out}, {"healthy", metric.healthy}, {"now", metric.now},
           {"dearer", Document::array()}};
   for (const orion::DearerRegion& region : metric.dearer) {
-    report.lines.push_back(fmt::format(
-        "    {} by {:.3g} with each {}{} ({:.3g} then), which is {:.0f} % of what it {} by",
-        region.each < 0 ? "falls" : "grows", std::abs(region.each), region.name, also(region.aliases, "end"),
-        std::abs(region.before), 100 * std::min(region.part, 1.0), region.each < 0 ? "fell" : "grew"));
-    json["dearer"].push_back({{"region", region.name},
-                              {"aliases", region.aliases},
-                              {"each", region.each},
-                              {"before", region.before},
-                              {"part", region.part}});
+    report.lines.push_back("    " + orion::describe(region));
+    json["dearer"].push_back(json_of(region));
   }
 }
 
@@ -196,14 +197,26 @@ std::vector<const augury::HealthyTime*> peers_of(const HealthyTimes& all, const 
   return out;
 }
 
+/// To what was found last.
+void add_regions(Findings& out, const std::vector<orion::DearerRegion>& regions) {
+  out.found.back()["grows_with"] = Document::array();
+  for (const orion::DearerRegion& region : regions) {
+    out.lines.push_back("  " + orion::describe(region));
+    out.found.back()["grows_with"].push_back(json_of(region));
+  }
+}
+
 Findings by_leaks(const Trace& healthy, const Trace& now) {
   HealthyTimes all;
   for (uint32_t i = 0; i < healthy.header.sources.size(); ++i)
     all.try_emplace(healthy.header.sources[i].name, augury::learn_usual(metric_trace::series_of(healthy, i)));
   return for_each_process(
-      healthy, now, [&all](Findings& out, const Series& /*before*/, const Series& series) -> Status {
+      healthy, now, [&all](Findings& out, const Series& before, const Series& raw) -> Status {
+        const Series series = metric_trace::with_columns(raw, before.names);
         const auto found = augury::leaks_of(all.at(series.source), series, peers_of(all, series.source));
         if (!found) return found.error();
+        if (found->empty()) return {};
+        const orion::Costs costs(before, series);
         for (const augury::Leak& leak : *found) {
           out.odd = true;
           out.lines.push_back(fmt::format(
@@ -222,6 +235,8 @@ Findings by_leaks(const Trace& healthy, const Trace& now) {
                                {"rate", leak.exhaustion.rate},
                                {"seconds_left", leak.exhaustion.seconds_left},
                                {"soonest", leak.exhaustion.soonest}});
+          const auto column = std::ranges::find(series.names, leak.metric) - series.names.begin();
+          add_regions(out, costs.dearer(static_cast<size_t>(column), augury::kNamedRegions));
         }
         return {};
       });
@@ -247,6 +262,7 @@ Findings by_limits(const Trace&, const Trace& now) {
                            {"seconds_left", each.exhaustion.seconds_left},
                            {"soonest", each.exhaustion.soonest}});
       if (std::isfinite(each.exhaustion.latest)) out.found.back()["latest"] = each.exhaustion.latest;
+      add_regions(out, each.grows_with);
     }
   }
   return out;

@@ -75,6 +75,29 @@ TEST(Foresight, DescriptorsThatAreNotClosedAreForetold) {
   EXPECT_THAT(proto::advise(found[0]), HasSubstr("raise that limit or restart chunkserver-1"));
 }
 
+TEST(Foresight, TheExecutionsThatItGoesWithAreNamed) {
+  // What leaks a descriptor with each of its executions, and what is executed as often and leaks none.
+  Trace trace = recorded(0);
+  trace.header.regions = {{"chunkserver.commit", 0}, {"chunkserver.read_chunk", 0}};
+  Draws draws(3);
+  double leaked = 0;
+  for (auto& row : trace.rows) {
+    const bool commits = draws.below(5) == 0, reads = draws.below(5) == 0;
+    if (commits) row.activity.push_back({.region = 0, .open = 0, .ended = 1});
+    if (reads) row.activity.push_back({.region = 1, .open = 0, .ended = 1});
+    row.values[5] += leaked += commits ? 1 : 0;
+  }
+  const std::string directory = directory_of(trace);
+  const std::vector<proto::Verdict> found = verdicts_of(directory);
+  std::filesystem::remove_all(directory);
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_GE(found[0].slice_size(), 1);
+  EXPECT_EQ(found[0].slice(0).region(), "chunkserver.commit");
+  EXPECT_EQ(found[0].slice(0).process(), "chunkserver-1");
+  EXPECT_THAT(found[0].why(found[0].why_size() - found[0].slice_size()),
+              HasSubstr("with each chunkserver.commit"));
+}
+
 TEST(Foresight, TwoResourcesOfOneServerAreTwoAlarmsThatStayTheSameWhileTheirTimesChange) {
   const auto alarm = [](const std::string& resource, double seconds_left) {
     proto::Verdict verdict;

@@ -96,6 +96,12 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
     out.push_back({.metric = series.names[column], .now = soon->level, .limit = limit, .exhaustion = *fast});
   }
   std::ranges::stable_sort(out, {}, [](const RunsOut& each) { return each.exhaustion.seconds_left; });
+  if (out.empty()) return out;
+  const orion::Costs costs(series);
+  for (RunsOut& each : out)
+    each.grows_with =
+        costs.dearer(static_cast<size_t>(std::ranges::find(series.names, each.metric) - series.names.begin()),
+                     kNamedRegions);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "monitoring/metrics/orion/costs.h"
 #include "monitoring/metrics/trace/exhaustion.h"
 #include "monitoring/metrics/trace/series.h"
 
@@ -16,7 +17,10 @@ struct RunsOut {
   std::string metric;
   double now = 0, limit = 0;
   metric_trace::Exhaustion exhaustion;
+  std::vector<orion::DearerRegion>
+      grows_with;  ///< executions that it goes with, at most kNamedRegions; may be empty
 };
+inline constexpr size_t kNamedRegions = 2;
 
 /// Rows of the two stretches: ten minutes and half an hour of a row a second. Both have to show the trend: what rises and
 /// falls with the load, or fills once after a start, does not do so for long.

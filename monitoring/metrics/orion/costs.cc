@@ -4,7 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kintsugi::orion {
 
@@ -80,29 +82,45 @@ std::vector<std::string> names_by_count(const std::map<std::string, Eigen::Vecto
 
 }  // namespace
 
-Costs::Costs(const Series& healthy, const Series& now)
-    : healthy_{.series = &healthy, .ended = {}, .gram = {}}, now_{.series = &now, .ended = {}, .gram = {}} {
-  const auto before = ended_by_name(healthy), after = ended_by_name(now);
+std::string describe(const DearerRegion& region) {
+  const std::string also = region.aliases.empty()
+                               ? ""
+                               : fmt::format(" (and {}, which end with it)", fmt::join(region.aliases, ", "));
+  const std::string before =
+      std::abs(region.before) > 0 ? fmt::format(", {:.3g} before", std::abs(region.before)) : "";
+  return fmt::format("it {} by {:.3g} with each {}{}{}: {:.0f} % of that",
+                     region.each < 0 ? "falls" : "grows", std::abs(region.each), region.name, also, before,
+                     100 * std::min(region.part, 1.0));
+}
+
+Costs::Costs(const Series* healthy, const Series& now) {
   // Counts go together by how they vary now: that is what the costs of now are told apart by.
-  std::vector<std::string> names = names_by_count(after);
+  const auto ended = ended_by_name(now);
+  std::vector<std::string> names = names_by_count(ended);
   names.resize(std::min(names.size(), kMostRegions));
   for (const std::string& name : names) {
     const auto group = std::ranges::find_if(
-        groups_, [&](const Group& each) { return go_together(after.at(each.name), after.at(name)); });
+        groups_, [&](const Group& each) { return go_together(ended.at(each.name), ended.at(name)); });
     if (group == groups_.end())
       groups_.push_back({.name = name, .aliases = {}});
     else
       group->aliases.push_back(name);
   }
-  for (const auto& [side, ended] : {std::pair(&healthy_, &before), std::pair(&now_, &after)}) {
-    const auto rows = static_cast<Eigen::Index>(side->series->rows());
-    side->ended = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(groups_.size()) + 1);
-    for (size_t i = 0; i < groups_.size(); ++i)
-      if (const auto found = ended->find(groups_[i].name); found != ended->end())
-        side->ended.col(static_cast<Eigen::Index>(i)) = found->second;
-    side->ended.rightCols<1>().setOnes();
-    side->gram = side->ended.transpose() * side->ended;
-  }
+  now_ = side_of(now);
+  if (healthy != nullptr) healthy_ = side_of(*healthy);
+}
+
+Costs::Side Costs::side_of(const Series& series) const {
+  const auto ended = ended_by_name(series);
+  Side side{.series = &series, .ended = {}, .gram = {}};
+  side.ended = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(series.rows()),
+                                     static_cast<Eigen::Index>(groups_.size()) + 1);
+  for (size_t i = 0; i < groups_.size(); ++i)
+    if (const auto found = ended.find(groups_[i].name); found != ended.end())
+      side.ended.col(static_cast<Eigen::Index>(i)) = found->second;
+  side.ended.rightCols<1>().setOnes();
+  side.gram = side.ended.transpose() * side.ended;
+  return side;
 }
 
 Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
@@ -126,15 +144,13 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
 
 std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
   if (groups_.empty()) return {};
-  const auto grew = [&](const Side& side) {
-    const Explained one = explain(side, column, 1);
-    return one.rows == 0 ? std::optional<double>() : one.growth / static_cast<double>(one.rows);
+  const auto of_healthy = [&](double sign) {
+    return healthy_ ? explain(*healthy_, column, sign)
+                    : Explained{.costs = Eigen::VectorXd::Zero(now_.ended.cols())};
   };
-  const auto before = grew(healthy_), after = grew(now_);
-  if (!before || !after || *after == *before) return {};
-  const double sign = *after > *before ? 1 : -1;
-  const Explained healthy = explain(healthy_, column, sign), now = explain(now_, column, sign);
-  if (!(now.growth > 0)) return {};
+  const double sign = explain(now_, column, 1).a_row() >= of_healthy(1).a_row() ? 1 : -1;
+  const Explained healthy = of_healthy(sign), now = explain(now_, column, sign);
+  if (!(now.growth > 0) || now.a_row() <= healthy.a_row()) return {};
   std::vector<DearerRegion> out;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);

@@ -4,6 +4,7 @@
 /// grows with the number of those that leak. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct DearerRegion {
   bool operator==(const DearerRegion&) const = default;
 };
 
+/// "it grows by 1 with each chunkserver.commit (and serve.WriteChunk, which end with it), 0.01 before: 92 % of that"
+std::string describe(const DearerRegion& region);
+
 /// The growth of a metric from row to row is explained by the executions that ended in the row and by time alone, with
 /// costs that are not negative, by least squares: once on the healthy trace, once now.
 class Costs {
@@ -32,8 +36,9 @@ class Costs {
   /// Regions beyond this, those with the fewest executions now, are left out.
   static constexpr size_t kMostRegions = 64;
 
-  /// REQUIRES: both have the same columns, and outlive it.
-  Costs(const metric_trace::Series& healthy, const metric_trace::Series& now);
+  /// REQUIRES: both have the same columns, and outlive it. Without a healthy trace executions cost nothing on it.
+  Costs(const metric_trace::Series& healthy, const metric_trace::Series& now) : Costs(&healthy, now) {}
+  explicit Costs(const metric_trace::Series& now) : Costs(nullptr, now) {}
 
   /// The greatest part first, at most `most`. Empty: the metric grows no more than on the healthy trace, or the traces do
   /// not say what ended.
@@ -46,7 +51,7 @@ class Costs {
     std::vector<std::string> aliases;
   };
   struct Side {
-    const metric_trace::Series* series;
+    const metric_trace::Series* series = nullptr;
     Eigen::MatrixXd ended;  ///< rows by groups, and a last column of ones
     Eigen::MatrixXd gram;   ///< of all rows
   };
@@ -54,11 +59,15 @@ class Costs {
     Eigen::VectorXd costs;  ///< of an execution of each group; the last: of a row
     double growth = 0;      ///< in all
     size_t rows = 0;
+    double a_row() const { return rows == 0 ? 0 : growth / static_cast<double>(rows); }
   };
+  Costs(const metric_trace::Series* healthy, const metric_trace::Series& now);
+  Side side_of(const metric_trace::Series& series) const;
   static Explained explain(const Side& side, size_t column, double sign);
 
   std::vector<Group> groups_;
-  Side healthy_, now_;
+  std::optional<Side> healthy_;
+  Side now_;
 };
 
 }  // namespace kintsugi::orion

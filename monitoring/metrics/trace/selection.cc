@@ -32,7 +32,8 @@ Trace select(const Trace& trace, const Selection& selection, int64_t since_ns) {
     selected.header.metrics.push_back(std::move(metric));
     columns.push_back(i);
   }
-  for (size_t i = 0; i < header.regions.size() && selection.metrics.empty(); ++i) {
+  const bool with_regions = selection.regions || selection.metrics.empty();
+  for (size_t i = 0; i < header.regions.size() && with_regions && !columns.empty(); ++i) {
     Region region = header.regions[i];
     if (!is_wanted(region.source)) continue;
     region.source = place(region.source);

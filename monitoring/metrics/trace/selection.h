@@ -11,6 +11,7 @@ namespace kintsugi::metric_trace {
 struct Selection {
   std::string source;                ///< empty: all
   std::vector<std::string> metrics;  ///< empty: all, and the regions
+  bool regions = false;              ///< the regions as well, although metrics are named
 };
 
 /// The rows from `since_ns` on with the columns that are selected, and the sources that have one. The header has no
