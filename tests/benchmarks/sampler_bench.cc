@@ -25,6 +25,21 @@ namespace {
 
 constexpr sight::Site kOpen{"bench.open"};
 
+/// Regions of a daemon that executions end in, each in as many calling contexts.
+constexpr size_t kRegions = 30, kContexts = 5;
+const std::vector<sight::Site>& regions() {
+  static const std::vector<sight::Site> sites = [] {
+    static std::vector<std::string> names;
+    for (size_t i = 0; i < kRegions; ++i)
+      names.push_back(fmt::format("bench.region_{}", i));
+    std::vector<sight::Site> out;
+    for (const std::string& name : names)
+      out.push_back(sight::Site{name.c_str()});
+    return out;
+  }();
+  return sites;
+}
+
 Duration processor_time(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
@@ -49,6 +64,11 @@ class BenchDaemon {
     on_loop([this, open] {
       for (size_t i = 0; i < open; ++i)
         open_.push_back(std::make_unique<sight::Task>(recorder_.root_context(), kOpen));
+      for (size_t i = 0; i < kContexts; ++i) {
+        const sight::Module outer{recorder_.root_context(), regions()[i]};
+        for (const sight::Site& site : regions())
+          const sight::Module inner{outer.context(), site};
+      }
     });
   }
   ~BenchDaemon() {
