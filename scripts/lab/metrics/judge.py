@@ -68,7 +68,7 @@ class Recording:
 
 def judge_orion(recordings, method, said):
     """The text's form names no server and accuses nobody; the ranking by means puts the server first whose mean moved most."""
-    faulty = servers = metrics = accused = healthy = sites = with_site = 0
+    faulty = servers = metrics = accused = healthy = sites = open_sites = with_site = 0
     kinds = {}
     soon, method_of_monitor = method == "orion-soon", method.removesuffix("-soon")
     for recording in recordings:
@@ -91,12 +91,15 @@ def judge_orion(recordings, method, said):
             first = bool(blamed) and blamed[0]["server"] == run["server"] and method != "orion-text"
             named = bool(right) and is_guilty(run, *[name for metric in right[0]["metrics"] for name in [metric["name"], *metric.get("aliases", [])]])
             servers, metrics = servers + first, metrics + named
-            kinds[run["kind"]].append((first, named))
+            look_at = [[region["name"], *region["aliases"]] for region in right[0].get("look_at", [])] if right else []
             regions = [region["name"] for region in right[0].get("regions", [])] if right else []
             with_site += bool(guilty_regions(run))
-            sites += any(region in guilty_regions(run) for region in regions)
+            at_site = any(name in guilty_regions(run) for region in look_at for name in region)
+            sites += at_site
+            open_sites += any(region in guilty_regions(run) for region in regions)
+            kinds[run["kind"]].append((first, named, at_site))
             said.append({"method": method, "recording": recording.name, "run": run["number"], "kind": run["kind"], "load": run["load"], "first": first, "named": named,
-                         "regions": regions, "found": found})
+                         "look_at": look_at, "regions": regions, "found": found})
             print(f"  {method} {run['number']}: {run['kind']} at {run['server']}, load {run['load']}: " +
                   "; ".join(f"{one['server']} {one.get('excess', 0):.1f}: " + ", ".join(metric["name"] for metric in one["metrics"]) for one in found[:2]))
     def of_kinds(which):
@@ -105,7 +108,8 @@ def judge_orion(recordings, method, said):
     if method != "orion-text":
         print(f"| {method} | faulty server first | {share(servers, faulty)}: {of_kinds(0)} |")
     if method_of_monitor == "orion":
-        print(f"| {method} | a region of the fault in the top 3 of the faulty server | {share(sites, with_site)} |")
+        print(f"| {method} | a region of the fault in the top 3 of the faulty server | {share(sites, with_site)}: {of_kinds(2)} |")
+        print(f"| {method} | the same by the regions that were open alone | {share(open_sites, with_site)} |")
         print(f"| {method} | healthy runs accused | {share(accused, healthy)} |")
 
 
