@@ -60,7 +60,14 @@ void add(Findings& report, const orion::Finding& finding, bool accused) {
                 {"windows", finding.windows},   {"healthy_windows", finding.healthy_windows},
                 {"load", finding.load},         {"foreign_load", finding.foreign_load},
                 {"metrics", Document::array()}, {"regions", Document::array()},
-                {"look_at", Document::array()}};
+                {"look_at", Document::array()}, {"stuck", Document::array()}};
+  for (const orion::StuckRegion& region : finding.stuck) {
+    report.lines.push_back(
+        fmt::format("  nothing ends in {}: open for {:.3g} s, where healthy times have {:.3g} s at most",
+                    region.name, region.seconds, region.healthy_seconds));
+    json["stuck"].push_back(
+        {{"region", region.name}, {"seconds", region.seconds}, {"healthy_seconds", region.healthy_seconds}});
+  }
   for (const orion::OddMetric& metric : finding.metrics)
     add(report, metric, json["metrics"].emplace_back());
   for (const orion::OddRegion& region : finding.regions) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 
 #include "common/base/statistics.h"
 #include "monitoring/metrics/orion/beside_peers.h"
@@ -214,6 +215,8 @@ bool is_explained(const OddMetric& metric) {
 
 std::vector<NamedRegion> where_to_look(const Finding& finding) {
   std::vector<NamedRegion> out;
+  for (const StuckRegion& region : finding.stuck)
+    out.push_back({region.name, {}});
   if (!finding.metrics.empty() && is_explained(finding.metrics.front()))
     for (const DearerRegion& region : finding.metrics.front().dearer)
       out.push_back({region.name, region.aliases});
@@ -227,6 +230,20 @@ std::vector<NamedRegion> where_to_look(const Finding& finding) {
   return out;
 }
 
+/// What is healthy for one of a role is healthy for the others.
+void note_what_is_stuck(std::vector<Finding>& findings) {
+  std::map<std::string, std::vector<const Stretches*>> healthy;  // by role
+  for (const Finding& finding : findings)
+    healthy[metric_trace::role_of(finding.source)].push_back(&finding.open_before);
+  for (Finding& finding : findings) {
+    finding.stuck =
+        stuck_regions(finding.open_now, healthy.at(metric_trace::role_of(finding.source)), finding.period);
+    finding.stuck.resize(std::min(finding.stuck.size(), kNamed));
+    for (const StuckRegion& region : finding.stuck)
+      finding.excess = std::max(finding.excess, region.excess);
+  }
+}
+
 void compare_with_peers(std::vector<Finding>& findings) {
   Groups groups;
   for (size_t i = 0; i < findings.size(); ++i) {
@@ -237,6 +254,7 @@ void compare_with_peers(std::vector<Finding>& findings) {
       compare_levels(findings[i], groups.try_emplace(reference.processes, reference.processes).first->second);
     if (findings[i].alone) note_what_runs_out(findings[i]);
   }
+  note_what_is_stuck(findings);
   for (Finding& finding : findings) {
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
     finding.look_at = where_to_look(finding);
@@ -244,13 +262,17 @@ void compare_with_peers(std::vector<Finding>& findings) {
 }
 
 bool accuses(const Finding& finding) {
-  return !finding.alone || std::ranges::any_of(finding.metrics, &OddMetric::runs_out);
+  return !finding.alone || !finding.stuck.empty() ||
+         std::ranges::any_of(finding.metrics, &OddMetric::runs_out);
 }
 
-/// A process with a metric that is odd beside its peers comes before others, and among these the farthest off.
-std::pair<bool, double> order_of(const Finding& finding) {
+/// What stands still comes first, then a metric that is odd beside its peers, and among these the farthest off.
+std::tuple<double, bool, double> order_of(const Finding& finding) {
+  double stands_still = 0;
+  for (const StuckRegion& region : finding.stuck)
+    stands_still = std::max(stands_still, region.seconds);
   const bool odd = !finding.metrics.empty() && finding.metrics.front().odd;
-  return {odd, odd ? finding.metrics.front().score : finding.excess};
+  return {stands_still, odd, odd ? finding.metrics.front().score : finding.excess};
 }
 
 }  // namespace
@@ -311,6 +333,9 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
   out.regions = regions_of(healthy, now);
+  out.open_before = stretches_of(healthy);
+  out.open_now = stretches_of(now);
+  out.period = now.period;
   out.shifts = shifts_of(healthy, now, oddest.healthy->preparation(), rows_of_shifts(now));
   out.moved = moved_in(oddest, healthy);
   compare_loads(*oddest.healthy, healthy, now, out);

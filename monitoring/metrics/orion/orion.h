@@ -10,6 +10,7 @@
 #include "monitoring/metrics/orion/costs.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
 #include "monitoring/metrics/orion/shifts.h"
+#include "monitoring/metrics/orion/stuck.h"
 #include "monitoring/metrics/trace/series.h"
 
 namespace kintsugi::orion {
@@ -51,8 +52,12 @@ struct Finding {
   std::vector<OddMetric> metrics;
   /// Regions that were open more than before, the greatest surplus first, at most kNamed; empty: there is none.
   std::vector<OddRegion> regions;
-  /// Where to look first, at most kNamed: the dearer regions of the first metric if they explain half of its growth, then
-  /// the regions that were open more than before.
+  /// Regions in which nothing ends any more, at most kNamed. A process that has one is accused.
+  std::vector<StuckRegion> stuck;
+  Stretches open_before, open_now;  ///< what this is told by
+  std::chrono::nanoseconds period{0};
+  /// Where to look first, at most kNamed: regions in which nothing ends; the dearer regions of the first metric if they
+  /// explain half of its growth; then the regions that were open more than before.
   std::vector<NamedRegion> look_at;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.
@@ -63,7 +68,8 @@ struct Finding {
   /// kFewestPeers of them. What several do at once is no fault of one. 0: all that is known is its own healthy time.
   size_t peers = 0;
   /// Others are compared, and fewer than kFewestPeers of them have its role: nobody else does what it does, so that its own
-  /// past is all there is to tell a fault from work that changed. It accuses nobody, unless something runs out.
+  /// past is all there is to tell a fault from work that changed. It accuses nobody, unless something runs out or stands
+  /// still.
   bool alone = false;
   Shifts shifts;         ///< what its peers are compared with
   size_t processes = 1;  ///< so many are compared
@@ -82,7 +88,8 @@ struct NotJudged {
 };
 
 struct Localisation {
-  std::vector<Finding> odd;  ///< the one whose metric is farthest off first
+  /// Those in which something stands still, for the longest time first, and then the one whose metric is farthest off.
+  std::vector<Finding> odd;
   /// Those that are as far off, and accuse nobody (Finding::alone), in the same order.
   std::vector<Finding> also_changed;
   std::vector<Finding> healthy;  ///< what was judged and is within what healthy traces show
