@@ -88,8 +88,9 @@ std::string sentence_of(const Unexplained& found) {
           found.explained);
     case Tells::kLessWork:
       return fmt::format(
-          "does less than its log tells of: {} is {:.4g} a second where the log explains {:.4g}", found.name,
-          found.actual, found.explained);
+          "does less than a process that is asked for nothing: {} is {:.4g} a second where the log explains "
+          "{:.4g}",
+          found.name, found.actual, found.explained);
     case Tells::kOpen:
       return fmt::format(
           "has {:.2f} executions of {} open where its work explains {:.2f}: they hang, are slow, or wait for "

@@ -88,10 +88,7 @@ void Explanation::learn_metric(size_t metric, const Eigen::MatrixXd& ended, cons
   costs_.push_back(Costs::learn(ended, done.col(column)));
   aspects_.push_back({Aspect::Of::kMachine, metrics_[metric]});
   columns_.push_back(column);
-  // An execution that ends just after a window did its work within it.
-  const double of_one = costs_.back().highest() / kWindowSeconds;
-  least_.push_back(
-      std::max(of_one, std::ranges::find(kExplained, metrics_[metric], &Explained::name)->least));
+  least_.push_back(std::ranges::find(kExplained, metrics_[metric], &Explained::name)->least);
 }
 
 void Explanation::learn_state(size_t state, const Eigen::MatrixXd& ended, const Eigen::MatrixXd& open,
@@ -119,6 +116,18 @@ bool Explanation::has_strange_states(const Work& work, size_t window) const {
          (work.open(row, strange_).array() > 0).any();
 }
 
+double Explanation::off(const Work& work, size_t window, size_t aspect) const {
+  const Eigen::RowVectorXd causes = this->causes(work, window, aspects_[aspect]);
+  const double is = actual(work, window, aspect), ground = costs_[aspect].ground();
+  // Executions that fail end without having worked, so less than they cost is not odd, but less than none of them is.
+  if (is < costs_[aspect].explained(causes)) return std::min(0.0, 1 - ground / std::max(is, least_[aspect]));
+  if (aspects_[aspect].of == Aspect::Of::kLog) return costs_[aspect].deviations(causes, is, least_[aspect]);
+  if (has_strange_states(work, window)) return 0;
+  // An execution that ends just after a window did its work within it.
+  const double of_one = costs_[aspect].highest() / kWindowSeconds;
+  return costs_[aspect].deviations(causes, is, std::max(least_[aspect], of_one));
+}
+
 double Explanation::actual(const Work& work, size_t window, size_t aspect) const {
   const auto row = static_cast<Eigen::Index>(window);
   return aspects_[aspect].of == Aspect::Of::kMachine ? work.done(row, columns_[aspect])
@@ -129,18 +138,14 @@ double Explanation::explained(const Work& work, size_t window, size_t aspect) co
   return costs_[aspect].explained(causes(work, window, aspects_[aspect]));
 }
 
-Eigen::MatrixXd Explanation::deviations(const Work& work) const {
+Eigen::MatrixXd Explanation::off(const Work& work) const {
   Eigen::MatrixXd out(static_cast<Eigen::Index>(work.windows()), static_cast<Eigen::Index>(aspects_.size()));
   out.setConstant(std::numeric_limits<double>::quiet_NaN());
   for (size_t window = 0; window < work.windows(); ++window) {
     const auto row = static_cast<Eigen::Index>(window);
     if (!work.done.row(row).allFinite()) continue;
-    const bool strange = has_strange_states(work, window);
-    for (size_t i = 0; i < aspects_.size(); ++i) {
-      double& off = out(row, static_cast<Eigen::Index>(i));
-      off = costs_[i].deviations(causes(work, window, aspects_[i]), actual(work, window, i), least_[i]);
-      if (strange && aspects_[i].of == Aspect::Of::kMachine) off = std::min(off, 0.0);
-    }
+    for (size_t i = 0; i < aspects_.size(); ++i)
+      out(row, static_cast<Eigen::Index>(i)) = off(work, window, i);
   }
   return out;
 }

@@ -45,8 +45,9 @@ class Explanation {
                                    size_t except_to = 0);
 
   const std::vector<Aspect>& aspects() const { return aspects_; }
-  /// How far each aspect of each window is from what explains it, in usual deviations: windows by aspects. NaN: not known.
-  Eigen::MatrixXd deviations(const Work& work) const;
+  /// How far each aspect of each window is from what explains it, windows by aspects: above 0 in usual deviations; below, how many
+  /// times less than without any cause, less one: at -1 it is half of that. NaN: not known.
+  Eigen::MatrixXd off(const Work& work) const;
   double actual(const Work& work, size_t window, size_t aspect) const;
   double explained(const Work& work, size_t window, size_t aspect) const;
 
@@ -55,6 +56,7 @@ class Explanation {
   void learn_state(size_t state, const Eigen::MatrixXd& ended, const Eigen::MatrixXd& open,
                    const Eigen::MatrixXd& done);
   Eigen::RowVectorXd causes(const Work& work, size_t window, const Aspect& aspect) const;
+  double off(const Work& work, size_t window, size_t aspect) const;
   bool has_strange_states(const Work& work, size_t window) const;
 
   std::vector<std::string> states_, metrics_;

@@ -22,7 +22,7 @@ double beside(double own, double peers) {
 std::vector<Eigen::MatrixXd> beside_peers(const Explanation& explanation, std::span<const Work> all) {
   std::vector<Eigen::MatrixXd> own;
   for (const Work& work : all)
-    own.push_back(explanation.deviations(work));
+    own.push_back(explanation.off(work));
   std::vector<Eigen::MatrixXd> out = own;
   std::vector<double> others;
   for (size_t process = 0; process < all.size(); ++process)

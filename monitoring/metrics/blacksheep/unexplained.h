@@ -24,7 +24,7 @@ inline constexpr double kMargin = 4;
 
 enum class Tells : uint8_t {
   kMoreWork,  ///< the machine does work that the log does not tell of: a hog, a leak, a loop
-  kLessWork,  ///< the machine does less than it does for such a log: the process is stopped
+  kLessWork,  ///< the machine does less than for a process that is asked for nothing: it is stopped
   kOpen,  ///< executions are open for which nothing is done: they hang, are slow, or wait for another process
 };
 
@@ -53,7 +53,7 @@ class Usual {
   std::vector<Unexplained> judge(std::span<const Work> now) const;
 
  private:
-  /// The farthest that healthy windows were off, above and below; 1 deviation at least.
+  /// The farthest that healthy windows were off, above and below; 1 at least.
   using Farthest = std::array<double, 2>;
 
   explicit Usual(Explanation explanation) : explanation_(std::move(explanation)) {}
