@@ -25,6 +25,7 @@ struct Learnt {
 
 /// Runs that the pairs are chosen by are not those whose counts are healthy: pairs agree best where they were chosen.
 void learn(Learnt& role, const std::string& name) {
+  blacksheep::give_all_states(role.runs);
   std::vector<blacksheep::Run> chosen_by, counted;
   for (size_t i = 0; i < role.runs.size(); ++i)
     (i % 2 == 0 ? chosen_by : counted).push_back(std::move(role.runs[i]));

@@ -27,6 +27,7 @@ struct Second {
   double lasts = 0.02;                          ///< seconds
   bool hangs = false;                           ///< executions begin, do no work and never end
   size_t waits = 0;                             ///< executions that begin to wait for a server that hangs
+  bool fails = false;                           ///< executions end without having worked
   bool stopped = false;                         ///< nothing is done or logged
   bool begins = false;                          ///< the process begins anew
   double processor = 0, faults = 0, delay = 0;  ///< more than its executions cost
@@ -96,8 +97,8 @@ class Server {
     });
   }
   void work(const Second& does) {
-    const double reads = does.hangs ? 0 : static_cast<double>(does.reads),
-                 writes = does.hangs ? 0 : static_cast<double>(does.writes);
+    const double reads = does.hangs || does.fails ? 0 : static_cast<double>(does.reads),
+                 writes = does.hangs || does.fails ? 0 : static_cast<double>(does.writes);
     const double repairs = static_cast<double>(does.repairs);
     const std::vector<double> more{1e6 + 1e6 * reads + 2e6 * writes + does.processor,
                                    does.faults + std::max(0.0, 5 + 5 * draws_.normal()),
@@ -148,7 +149,8 @@ std::vector<Work> servers(uint64_t seed, size_t seconds, const FaultAt& fault = 
 void expect_nobody(const Usual& usual, const std::vector<Work>& now) {
   for (const Unexplained& each : usual.judge(now))
     ADD_FAILURE() << "server " << each.process << ": " << each.name << " is " << each.actual << " where "
-                  << each.explained << " is explained, " << each.excess << " times what is usual, until second " << (each.end_ns - kBegan) / kSecond;
+                  << each.explained << " is explained, " << each.excess
+                  << " times what is usual, until second " << (each.end_ns - kBegan) / kSecond;
 }
 
 const Usual& usual() {
@@ -235,6 +237,10 @@ TEST(BlackSheepUnexplained, WhatAllDoAtOnceIsTheFaultOfNone) {
     if (second >= 30) does.processor = 5e8;
   });
   expect_nobody(usual(), now);
+}
+
+TEST(BlackSheepUnexplained, ExecutionsThatFailMayHaveDoneNothing) {
+  expect_nobody(usual(), servers(32, 100, at_the_sick([](Second& does) { does.fails = true, does.lasts = 0.001; })));
 }
 
 TEST(BlackSheepUnexplained, StatesThatTheHealthyTimeDoesNotKnowMayCostAnything) {
