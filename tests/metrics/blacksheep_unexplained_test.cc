@@ -113,8 +113,6 @@ class Server {
     counters_.assign(kMetrics.size(), 0);
     ending_.clear();
     say(t_ns, "begin pid=2");
-    counters_[0] = 500e6;  // it reads what it has
-    counters_[1] = 5000;
   }
 
   Draws draws_;
@@ -220,6 +218,17 @@ TEST(BlackSheepUnexplained, AServerThatHangsIsAccusedAndNotThoseThatWaitForIt) {
   EXPECT_GT(found.open_seconds, 100);
 }
 
+TEST(BlackSheepUnexplained, AHogIsAccusedAndNotThoseThatWaitForItsServerForLonger) {
+  const auto found = accused(servers(33, 100, [](size_t server, size_t second, Second& does) {
+    if (second < 30) return;
+    if (server == kSick)
+      does.delay = 3e8;
+    else
+      does.waits = server == 0 ? 1 : 0;
+  }));
+  EXPECT_EQ(found.name, "run_delay_ns") << "what the machine does is a process's own";
+}
+
 TEST(BlackSheepUnexplained, ASlowDiskKeepsExecutionsOpenThatDoNoMoreThanBefore) {
   const auto found = accused(servers(7, 100, at_the_sick([](Second& does) { does.lasts = 0.4; })));
   EXPECT_EQ(found.tells, Tells::kOpen);
@@ -227,7 +236,10 @@ TEST(BlackSheepUnexplained, ASlowDiskKeepsExecutionsOpenThatDoNoMoreThanBefore) 
 
 TEST(BlackSheepUnexplained, ARestartAccusesNobody) {
   const auto now = servers(8, 100, [](size_t server, size_t second, Second& does) {
-    does.begins = server == kSick && second == 50;
+    if (server != kSick || second < 50 || second > 51) return;
+    does.begins = second == 50;
+    does.processor = 5e8;  // it reads what it has
+    does.faults = 5000;
   });
   expect_nobody(usual(), now);
 }
@@ -240,7 +252,8 @@ TEST(BlackSheepUnexplained, WhatAllDoAtOnceIsTheFaultOfNone) {
 }
 
 TEST(BlackSheepUnexplained, ExecutionsThatFailMayHaveDoneNothing) {
-  expect_nobody(usual(), servers(32, 100, at_the_sick([](Second& does) { does.fails = true, does.lasts = 0.001; })));
+  expect_nobody(usual(),
+                servers(32, 100, at_the_sick([](Second& does) { does.fails = true, does.lasts = 0.001; })));
 }
 
 TEST(BlackSheepUnexplained, StatesThatTheHealthyTimeDoesNotKnowMayCostAnything) {
@@ -309,6 +322,12 @@ TEST(BlackSheepCosts, AreThoseThatTheEffectIsMadeOfAndNeverBelowNothing) {
   EXPECT_NEAR(costs.explained(Eigen::RowVector3d(1, 2, 3)), 14, 0.1);
   EXPECT_GT(costs.deviations(Eigen::RowVector3d(1, 2, 3), 15, 0), 5);
   EXPECT_NEAR(costs.deviations(Eigen::RowVector3d(1, 2, 3), 15, 1), 1, 0.2);
+  // Of many executions each costs a little more or less.
+  for (Eigen::Index row = 0; row < 400; ++row)
+    effect[row] = 3 * causes(row, 0) + std::sqrt(causes(row, 0)) * draws.normal();
+  const Costs scattered = Costs::learn(causes, effect);
+  EXPECT_GT(scattered.deviations(Eigen::RowVector3d(0.1, 0, 0), 0.3 + 3, 0),
+            2 * scattered.deviations(Eigen::RowVector3d(5, 0, 0), 15 + 3, 0));
   // More of the last one goes with less: a cost cannot be negative.
   effect -= 2 * causes.col(2);
   const Eigen::VectorXd parts = least_squares_above_zero(causes, effect.cwiseMax(0));
