@@ -130,6 +130,12 @@ bool any_known(const blacksheep::Work& work) {
   return false;
 }
 
+NotEnough lack_of(const Series& unknown) {
+  const auto need = static_cast<size_t>(blacksheep::kWindow / unknown.period);
+  return unknown.rows() < need ? NotEnough{Lack::kSamples, unknown.rows(), need}
+                               : NotEnough{Lack::kKnownValues};
+}
+
 void judge_role(Findings& out, const Processes& now, const Role& role) {
   if (!role.usual) {
     for (const Series& each : now.series)
@@ -144,11 +150,7 @@ void judge_role(Findings& out, const Processes& now, const Role& role) {
       out.not_judged(each.source,
                      NotEnough{Lack::kPeers, work.size(), blacksheep::kPeersNeeded + 1}.to_string());
   for (size_t i = 0; work.size() > blacksheep::kPeersNeeded && i < work.size(); ++i)
-    if (!any_known(work[i]))
-      out.not_judged(now.series[i].source,
-                     NotEnough{Lack::kSamples, now.series[i].rows(),
-                               static_cast<size_t>(blacksheep::kWindow / now.series[i].period)}
-                         .to_string());
+    if (!any_known(work[i])) out.not_judged(now.series[i].source, lack_of(now.series[i]).to_string());
 }
 
 }  // namespace

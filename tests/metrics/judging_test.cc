@@ -199,6 +199,11 @@ TEST_F(Judging, BlackSheepSaysWhomItCannotJudgeAndWhy) {
   EXPECT_THAT(why(600, 100, 3), HasSubstr("not enough data because there are 3 processes of its role"));
   EXPECT_THAT(why(60, 100, 5), HasSubstr("of a healthy time before"));
   EXPECT_THAT(why(600, 6, 5), HasSubstr("not enough data because there are 5 samples of 10"));
+  Recorded silent = recorded(2, 100, {}, 5);
+  for (metric_trace::Row& row : silent.trace.rows)
+    row.values.assign(row.values.size(), metric_trace::kMissing);
+  EXPECT_EQ(judged("blacksheep", recorded(1, 600, {}, 5), silent)[0]["not_judged"],
+            "not enough data because values are missing in the window");
 }
 
 TEST_F(Judging, BlackSheepSaysWhichLogIsMissing) {
