@@ -1,129 +1,168 @@
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 
+#include "monitoring/judging/activity_logs.h"
 #include "monitoring/judging/findings.h"
-#include "monitoring/metrics/blacksheep/parting.h"
+#include "monitoring/metrics/blacksheep/resource.h"
+#include "monitoring/metrics/blacksheep/unexplained.h"
 #include "monitoring/metrics/trace/coarser.h"
 
 namespace kintsugi::judging {
 namespace {
 
-using metric_trace::Answer;
+using blacksheep::Tells;
+using blacksheep::Unexplained;
+using metric_trace::Lack;
+using metric_trace::NotEnough;
 using metric_trace::Series;
+using metric_trace::Trace;
 
-constexpr std::chrono::seconds kPeriod{1};
-/// The healthy time of each process is cut into runs of this length.
-constexpr std::chrono::seconds kRun{120};
+/// Processes of one role that have a log, in the same order.
+struct Processes {
+  std::vector<Series> series;
+  std::vector<blacksheep::States> states;
 
-/// The log of a process: "chunkserver-3.activity.log"; a repair manager, whose name has its address, is not found by it.
-Result<blacksheep::States> states_of(const std::string& directory, const std::string& source) {
-  std::string name = source;
-  std::ranges::replace(name, '/', '_');
-  return blacksheep::read_states((std::filesystem::path(directory) / (name + ".activity.log")).string(),
-                                 kPeriod);
-}
-
-/// What is learnt of the processes of one role.
-struct Learnt {
-  std::vector<blacksheep::Run> runs;
-  Answer<blacksheep::Profile> profile = metric_trace::NotEnough{};
-  Answer<blacksheep::HealthyCounts> counts = metric_trace::NotEnough{};
+  std::vector<blacksheep::Work> work(const std::vector<int64_t>& begins_ns,
+                                     const std::vector<std::string>& state_names,
+                                     const std::vector<std::string>& metrics) const {
+    std::vector<blacksheep::Work> out;
+    for (size_t i = 0; i < series.size(); ++i)
+      out.push_back(blacksheep::work_of(series[i], states[i], begins_ns, state_names, metrics));
+    return out;
+  }
 };
 
-/// Runs that the pairs are chosen by are not those whose counts are healthy: pairs agree best where they were chosen.
-void learn(Learnt& role, const std::string& name) {
-  std::vector<blacksheep::Run> chosen_by, counted;
-  for (size_t i = 0; i < role.runs.size(); ++i)
-    (i % 2 == 0 ? chosen_by : counted).push_back(std::move(role.runs[i]));
-  role.runs.clear();
-  role.profile = blacksheep::learn(name, chosen_by);
-  if (role.profile) role.counts = blacksheep::count_healthy(*role.profile, counted);
-}
-
-std::map<std::string, Learnt> learnt_of(const Recordings& recordings) {
-  std::map<std::string, Learnt> out;
-  for (uint32_t i = 0; i < recordings.healthy.header.sources.size(); ++i) {
-    const auto states = states_of(recordings.healthy_logs, recordings.healthy.header.sources[i].name);
-    if (!states) continue;
-    const Series series = metric_trace::averaged_to(metric_trace::series_of(recordings.healthy, i), kPeriod);
-    for (const Series& part : metric_trace::stretches(series, kRun))
-      if (auto run = blacksheep::run_of(part, *states))
-        out[metric_trace::role_of(series.source)].runs.push_back(std::move(*run));
+/// By role. Says of whom there is no log, unless nobody asks.
+std::map<std::string, Processes> processes_of(const Trace& trace, const std::string& logs, Findings* said) {
+  std::map<std::string, Processes> out;
+  for (uint32_t i = 0; i < trace.header.sources.size(); ++i) {
+    const std::string& source = trace.header.sources[i].name;
+    auto states = states_of(logs, source);
+    if (!states) {
+      if (said != nullptr) said->not_judged(source, states.error().message());
+      continue;
+    }
+    Processes& role = out[metric_trace::role_of(source)];
+    role.series.push_back(metric_trace::series_of(trace, i));
+    role.states.push_back(std::move(*states));
   }
-  for (auto& [name, role] : out)
-    learn(role, name);
   return out;
 }
 
-constexpr const char* name_of(blacksheep::Resource resource) {
-  switch (resource) {
-    case blacksheep::Resource::kProcessor: return "processor";
-    case blacksheep::Resource::kMemory: return "memory";
-    case blacksheep::Resource::kDisk: return "disk";
-    case blacksheep::Resource::kNetwork: return "network";
-    case blacksheep::Resource::kDescriptors: return "descriptors";
+struct Role {
+  std::vector<std::string> states, metrics;
+  metric_trace::Answer<blacksheep::Usual> usual =
+      NotEnough{Lack::kHealthyPast, 0, blacksheep::kFewestWindows};
+};
+
+Role learn(const Processes& healthy) {
+  Role out;
+  std::set<std::string> states;
+  for (const blacksheep::States& each : healthy.states)
+    states.insert(each.names.begin(), each.names.end());
+  out.states.assign(states.begin(), states.end());
+  out.metrics = blacksheep::explained_metrics(healthy.series.front().names);
+  const auto begins_ns = blacksheep::window_begins(healthy.series);
+  out.usual =
+      blacksheep::Usual::learn(healthy.work(begins_ns, out.states, out.metrics), out.states, out.metrics);
+  return out;
+}
+
+constexpr const char* name_of(Tells tells) {
+  switch (tells) {
+    case Tells::kMoreWork: return "machine";
+    case Tells::kLessWork: return "none";
+    case Tells::kOpen: return "state";
   }
   return "";
 }
 
-void add(Findings& out, const std::string& source, const blacksheep::Parting& parting) {
-  out.odd = true;
-  const bool state = parting.culprit.direction == blacksheep::Direction::kStateAlone;
-  out.lines.push_back(fmt::format(
-      "{}: {} changes {} from {} to {}: {:.2f} where healthy times have {:.2f} at most ({}, {})", source,
-      parting.culprit.name, state ? "in the log and not in the machine" : "in the machine and not in the log",
-      time_of(parting.begin_ns), time_of(parting.end_ns), parting.count, parting.healthy_count, parting.state,
-      name_of(parting.resource)));
+std::string sentence_of(const Unexplained& found) {
+  switch (found.tells) {
+    case Tells::kMoreWork:
+      return fmt::format(
+          "does work that its log does not tell of ({}): {} is {:.4g} a second where the log explains {:.4g}",
+          blacksheep::name_of(blacksheep::resource_of(found.name)), found.name, found.actual,
+          found.explained);
+    case Tells::kLessWork:
+      return fmt::format(
+          "does less than a process that is asked for nothing: {} is {:.4g} a second where the log explains "
+          "{:.4g}",
+          found.name, found.actual, found.explained);
+    case Tells::kOpen:
+      return fmt::format(
+          "has {:.2f} executions of {} open where its work explains {:.2f}: they hang, are slow, or wait for "
+          "another process",
+          found.actual, found.name, found.explained);
+  }
+  return "";
+}
+
+void add(Findings& out, const std::string& source, const Unexplained& found) {
+  out.odd = out.odd || found.accused;
+  out.lines.push_back(fmt::format("{}{}: {}; from {} to {}, {:.1f} times as far off as healthy times are",
+                                  found.accused ? "" : "also changed, maybe by that: ", source,
+                                  sentence_of(found), time_of(found.begin_ns), time_of(found.end_ns),
+                                  found.excess));
+  const bool open = found.tells == Tells::kOpen;
   out.found.push_back({{"server", source},
-                       {"t_ns", parting.end_ns},
-                       {"from_ns", parting.begin_ns},
-                       {"to_ns", parting.end_ns},
-                       {"alone", state ? "state" : "metric"},
-                       {"name", parting.culprit.name},
-                       {"region", parting.state},
-                       {"resource", name_of(parting.resource)},
-                       {"count", parting.count},
-                       {"healthy", parting.healthy_count},
-                       {"excess", parting.count / std::max(parting.healthy_count, 1e-3)}});
+                       {"accused", found.accused},
+                       {"t_ns", found.end_ns},
+                       {"from_ns", found.begin_ns},
+                       {"to_ns", found.end_ns},
+                       {"alone", name_of(found.tells)},
+                       {"name", found.name},
+                       {"actual", found.actual},
+                       {"explained", found.explained},
+                       {"excess", found.excess}});
+  if (open)
+    out.found.back()["region"] = found.name;
+  else
+    out.found.back()["resource"] = blacksheep::name_of(blacksheep::resource_of(found.name));
 }
 
-void judge_process(Findings& out, const Series& series, const std::map<std::string, Learnt>& roles,
-                   const std::string& logs) {
-  const auto states = states_of(logs, series.source);
-  if (!states) return out.not_judged(series.source, states.error().message());
-  const auto role = roles.find(metric_trace::role_of(series.source));
-  if (role == roles.end()) return out.not_judged(series.source, "no healthy time of its role has a log");
-  if (!role->second.profile) return out.not_judged(series.source, role->second.profile.error().to_string());
-  if (!role->second.counts) return out.not_judged(series.source, role->second.counts.error().to_string());
-  const auto run = blacksheep::run_of(metric_trace::averaged_to(series, kPeriod), *states);
-  if (!run) return out.not_judged(series.source, run.error().to_string());
-  for (const blacksheep::Parting& each :
-       blacksheep::partings(*role->second.profile, *role->second.counts, *run))
-    add(out, series.source, each);
+/// What is not known of a window is not known of any metric: a process without one such window cannot be judged.
+bool any_known(const blacksheep::Work& work) {
+  for (const auto& row : work.done.rowwise())
+    if (row.allFinite()) return true;
+  return false;
 }
 
-Status check_logs(const std::string& directory) {
-  std::error_code error;
-  if (directory.empty())
-    return Status(Code::kInvalidArgument,
-                  "this method reads activity logs: name their directory with --logs (a daemon writes "
-                  "NAME.activity.log beside its log)");
-  if (!std::filesystem::is_directory(directory, error))
-    return Status(Code::kNotFound, fmt::format("{} is no directory of activity logs", directory));
-  return {};
+NotEnough lack_of(const Series& unknown) {
+  const auto need = static_cast<size_t>(blacksheep::kWindow / unknown.period);
+  return unknown.rows() < need ? NotEnough{Lack::kSamples, unknown.rows(), need}
+                               : NotEnough{Lack::kKnownValues};
+}
+
+void judge_role(Findings& out, const Processes& now, const Role& role) {
+  if (!role.usual) {
+    for (const Series& each : now.series)
+      out.not_judged(each.source, role.usual.error().to_string());
+    return;
+  }
+  const auto work = now.work(blacksheep::window_begins(now.series), role.states, role.metrics);
+  for (const Unexplained& found : role.usual->judge(work))
+    add(out, now.series[found.process].source, found);
+  if (work.size() <= blacksheep::kPeersNeeded)
+    for (const Series& each : now.series)
+      out.not_judged(each.source,
+                     NotEnough{Lack::kPeers, work.size(), blacksheep::kPeersNeeded + 1}.to_string());
+  for (size_t i = 0; work.size() > blacksheep::kPeersNeeded && i < work.size(); ++i)
+    if (!any_known(work[i])) out.not_judged(now.series[i].source, lack_of(now.series[i]).to_string());
 }
 
 }  // namespace
 
 Result<Findings> by_blacksheep(const Recordings& recordings) {
-  for (const std::string& directory : {recordings.logs, recordings.healthy_logs})
-    if (const Status status = check_logs(directory); !status.ok()) return status;
+  if (const Status status = check_logs(recordings); !status.ok()) return status;
   Findings out;
-  const auto roles = learnt_of(recordings);
-  for (uint32_t i = 0; i < recordings.now.header.sources.size(); ++i)
-    judge_process(out, metric_trace::series_of(recordings.now, i), roles, recordings.logs);
+  const auto healthy = processes_of(recordings.healthy, recordings.healthy_logs, nullptr);
+  for (const auto& [name, now] : processes_of(recordings.now, recordings.logs, &out)) {
+    const auto before = healthy.find(name);
+    judge_role(out, now, before == healthy.end() ? Role() : learn(before->second));
+  }
   return out;
 }
 

@@ -33,8 +33,10 @@ inline std::string time_of(int64_t t_ns) {
 Result<Findings> by_rams(const Recordings& recordings);
 /// RAMS as the text has it: two p-values of a process, and no healthy time.
 Result<Findings> by_rams_text(const Recordings& recordings);
-/// BlackSheep: processes whose log and machine tell of different changes.
+/// BlackSheep: processes whose log does not explain what the machine does, or the reverse.
 /// kInvalidArgument: no logs were given; kNotFound, kIoError: of a directory of logs.
 Result<Findings> by_blacksheep(const Recordings& recordings);
+/// BlackSheep as the text has it: processes whose log and machine tell of different changes. Errors: the same.
+Result<Findings> by_blacksheep_text(const Recordings& recordings);
 
 }  // namespace kintsugi::judging

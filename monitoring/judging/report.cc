@@ -295,6 +295,7 @@ constexpr Method kMethods[] = {
     {"rams", by_rams},
     {"rams-text", by_rams_text, true},
     {"blacksheep", by_blacksheep, false, true},
+    {"blacksheep-text", by_blacksheep_text, false, true},
 };
 
 constexpr const char* kNothingUnlike = "nothing is unlike the healthy time";

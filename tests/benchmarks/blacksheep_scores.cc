@@ -52,6 +52,7 @@ Corroboration score_of(const Profile& profile, const Pair& pair, const Runs& run
 }
 
 Json scores_of(const std::string& role, Runs runs) {
+  give_all_states(runs);
   Runs chosen_by, held_out;
   for (size_t i = 0; i < runs.size(); ++i)
     (i % 2 == 0 ? chosen_by : held_out).push_back(std::move(runs[i]));

@@ -1,11 +1,12 @@
 // What recorded metrics are taken for by the texts' forms and by the simple predictors that detectors are compared with.
 //
-//   metric_forms METHOD HEALTHY_TRACE TRACE      prints alarms or rankings as JSON; scripts/lab/metrics/judge.py judges them
+//   metric_forms METHOD HEALTHY_TRACE TRACE [LOGS]    prints alarms or rankings as JSON; scripts/lab/metrics/judge.py judges them
 //
 // augury-text, augury-text-ahead: the nearest healthy window by scaled covariances (Laguna 2012, 7.4); polynomial: a forecast
 // of 20 rows leaves μ ± 5σ of training (7.5.3); three-sigma: a value leaves μ ± 3σ. An alarm needs three of the last five
 // rows, as ours does. mean-shift: metrics by how far their mean has moved, in healthy deviations. processor-band: the
-// processor time of ten seconds leaves μ ± 3σ.
+// processor time of ten seconds leaves μ ± 3σ; metric-band: so does any metric that BlackSheep explains. metric-changes and
+// state-changes: change points of one of these metrics, or of one state of the log, in 30 s are more than ever in the healthy time.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +19,9 @@
 
 #include "common/base/statistics.h"
 #include "monitoring/metrics/augury/augury.h"
+#include "monitoring/metrics/blacksheep/change_points.h"
+#include "monitoring/metrics/blacksheep/explanation.h"
+#include "monitoring/metrics/trace/coarser.h"
 #include "monitoring/metrics/trace/files.h"
 #include "monitoring/metrics/trace/preparation.h"
 #include "tests/texts/metrics/augury_as_printed.h"
@@ -32,6 +36,8 @@ constexpr int kMostOrder = 2;
 constexpr double kEnough = 0.9;  // R² with which a polynomial is not made higher
 constexpr size_t kForecast = 20;
 constexpr std::chrono::seconds kProcessorTime{10};
+constexpr std::chrono::seconds kChangesPeriod{1};
+constexpr size_t kChangesRows = 30;  // in which changes are counted
 
 /// What a detector says of the rows up to one; above 1: an alarm.
 struct Judged {
@@ -126,8 +132,8 @@ void by_mean_shift(Json& out, const Series& healthy, const Series& now) {
 }
 
 /// How far the mean of the last rows is from that of training, over three deviations of such means.
-void by_processor(Json& out, const Series& healthy, const Series& now) {
-  const auto column = std::ranges::find(healthy.names, "cpu_ns") - healthy.names.begin();
+void by_mean_band(Json& out, const Series& healthy, const Series& now, const std::string& metric) {
+  const auto column = std::ranges::find(healthy.names, metric) - healthy.names.begin();
   if (column == static_cast<std::ptrdiff_t>(healthy.names.size())) return;
   const auto rows = static_cast<Eigen::Index>(kProcessorTime / healthy.period);
   const auto mean_at = [&](const Series& series, Eigen::Index row) {
@@ -142,18 +148,90 @@ void by_processor(Json& out, const Series& healthy, const Series& now) {
   const Band band = band_of(means);
   add_alarms(out, now, static_cast<size_t>(rows), [&](size_t row) -> Judged {
     const double off = std::abs(mean_at(now, static_cast<Eigen::Index>(row)) - band.mean);
-    return {.excess = std::isfinite(off) ? off / std::max(3 * band.deviation, 1e-12) : 0, .metric = "cpu_ns"};
+    return {.excess = std::isfinite(off) ? off / std::max(3 * band.deviation, 1e-12) : 0, .metric = metric};
   });
 }
 
-void judge(Json& out, const std::string& method, const Series& healthy, const Series& now) {
+/// The most changes in a window that ends at one instant, and that instant.
+std::pair<size_t, size_t> most_changes(std::span<const double> values,
+                                       const blacksheep::ChangeOptions& options) {
+  std::pair<size_t, size_t> out{0, 0};
+  const std::vector<blacksheep::Change> changes = blacksheep::change_points(values, options);
+  for (size_t last = 0; last < changes.size(); ++last) {
+    size_t first = last;
+    while (first > 0 && changes[last].at - changes[first - 1].at < kChangesRows)
+      --first;
+    if (last - first + 1 > out.first) out = {last - first + 1, changes[last].at};
+  }
+  return out;
+}
+
+/// Changes of one series by itself, without the other side.
+void add_changes(Json& out, const std::string& server, const std::string& name, const char* kind,
+                 std::span<const double> before, std::span<const double> values,
+                 const std::vector<int64_t>& t_ns) {
+  blacksheep::ChangeOptions options;
+  options.floor = blacksheep::floor_of(before);
+  options.noise = blacksheep::noise_of(before, options.window);
+  const size_t usual = std::max<size_t>(most_changes(before, options).first, 1);
+  const auto [most, at] = most_changes(values, options);
+  if (most > usual)
+    out.push_back({{"server", server},
+                   {"t_ns", t_ns[at]},
+                   {kind, name},
+                   {"excess", static_cast<double>(most) / static_cast<double>(usual)}});
+}
+
+std::vector<double> column_of(const Series& series, const std::string& metric) {
+  const auto column = std::ranges::find(series.names, metric) - series.names.begin();
+  const auto values = series.values.col(column);
+  return {values.begin(), values.end()};
+}
+
+void by_metric_changes(Json& out, const Series& healthy, const Series& now) {
+  const Series before = metric_trace::averaged_to(healthy, kChangesPeriod),
+               after = metric_trace::averaged_to(now, kChangesPeriod);
+  for (const std::string& metric : blacksheep::explained_metrics(before.names))
+    add_changes(out, now.source, metric, "metric", column_of(before, metric), column_of(after, metric),
+                after.t_ns);
+}
+
+/// The states in the time of the rows, one after the other.
+std::vector<double> activity_in(const Series& series, const blacksheep::States& states, size_t state) {
+  const Eigen::VectorXd activity = states.activity(state);
+  std::vector<double> out;
+  for (const int64_t t_ns : series.t_ns) {
+    const int64_t at = (t_ns - states.begin_ns) / states.period.count();
+    out.push_back(t_ns >= states.begin_ns && at < activity.size() ? activity[at] : 0);
+  }
+  return out;
+}
+
+void by_state_changes(Json& out, const Series& healthy, const Series& now, const std::string& logs) {
+  const auto states = blacksheep::read_states(logs + "/" + now.source + ".activity.log", kChangesPeriod);
+  if (!states) return;
+  const Series before = metric_trace::averaged_to(healthy, kChangesPeriod),
+               after = metric_trace::averaged_to(now, kChangesPeriod);
+  for (size_t state = 0; state < states->names.size(); ++state)
+    add_changes(out, now.source, states->names[state], "region", activity_in(before, *states, state),
+                activity_in(after, *states, state), after.t_ns);
+}
+
+void judge(Json& out, const std::string& method, const Series& healthy, const Series& now,
+           const std::string& logs) {
   if (method.starts_with("augury-text")) by_sphere(out, healthy, now, method == "augury-text-ahead");
   if (method == "polynomial" || method == "three-sigma") by_bands(out, healthy, now, method == "polynomial");
   if (method == "mean-shift") by_mean_shift(out, healthy, now);
-  if (method == "processor-band") by_processor(out, healthy, now);
+  if (method == "processor-band") by_mean_band(out, healthy, now, "cpu_ns");
+  if (method == "metric-band")
+    for (const std::string& metric : blacksheep::explained_metrics(healthy.names))
+      by_mean_band(out, healthy, now, metric);
+  if (method == "metric-changes") by_metric_changes(out, healthy, now);
+  if (method == "state-changes") by_state_changes(out, healthy, now, logs);
 }
 
-int run(const std::string& method, const std::string& healthy_name, const std::string& name) {
+int run(const std::string& method, const std::string& healthy_name, const std::string& name,
+        const std::string& logs) {
   const auto healthy = metric_trace::read_part(healthy_name), now = metric_trace::read_part(name);
   for (const auto* each : {&healthy, &now})
     if (!*each) {
@@ -165,7 +243,8 @@ int run(const std::string& method, const std::string& healthy_name, const std::s
     const auto before = metric_trace::find_source(healthy->header, now->header.sources[i].name);
     if (!before) continue;
     const Series learnt = metric_trace::series_of(*healthy, *before);
-    judge(out, method, learnt, metric_trace::with_columns(metric_trace::series_of(*now, i), learnt.names));
+    judge(out, method, learnt, metric_trace::with_columns(metric_trace::series_of(*now, i), learnt.names),
+          logs);
   }
   fmt::print("{}\n", out.dump());
   return 0;
@@ -175,9 +254,9 @@ int run(const std::string& method, const std::string& healthy_name, const std::s
 }  // namespace kintsugi::augury
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: metric_forms METHOD HEALTHY_TRACE TRACE\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: metric_forms METHOD HEALTHY_TRACE TRACE [LOGS]\n");
     return 2;
   }
-  return kintsugi::augury::run(argv[1], argv[2], argv[3]);
+  return kintsugi::augury::run(argv[1], argv[2], argv[3], argc == 5 ? argv[4] : "");
 }

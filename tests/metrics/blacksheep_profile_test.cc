@@ -84,6 +84,20 @@ TEST(BlackSheepProfile, FindsThePairsThatChangeTogether) {
   EXPECT_LT(profile().all_scores.front(), 0);
 }
 
+TEST(BlackSheepProfile, AStateThatOneProcessWasNeverInPairsForTheOthers) {
+  auto some = runs(1, 10);
+  some[3].state_names.pop_back();
+  some[3].states.pop_back();
+  for (double& value : some[3].metrics[1])
+    value = 0;
+  give_all_states(some);
+  EXPECT_EQ(some[3].states[*some[3].state("read_chunk")], std::vector<double>(600, 0));
+  bool reads = false;
+  for (const Pair& pair : learn("mixed", some)->pairs)
+    reads = reads || pair.state == "read_chunk";
+  EXPECT_TRUE(reads);
+}
+
 TEST(BlackSheepProfile, HeldOutRunsScoreAboveNothingAndTheControlFarBelow) {
   const auto held_out = runs(100, 6);
   for (const Corroboration& score : evaluate(profile(), held_out)) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/draws.h"
 #include "monitoring/metrics/blacksheep/change_points.h"
 #include "monitoring/metrics/blacksheep/corroboration.h"
 #include "monitoring/metrics/blacksheep/states.h"
@@ -190,6 +191,16 @@ TEST(BlackSheepChangePoints, TheFloorAndTheNoiseComeFromAHealthySeries) {
   EXPECT_DOUBLE_EQ(floor_of(healthy), 2);
   EXPECT_DOUBLE_EQ(floor_of(std::vector<double>(10, 0)), 1);
   EXPECT_DOUBLE_EQ(noise_of(std::vector<double>{0, 1, 3, 4, 9}, 1), 4 * 0.5) << "differences 1, 2, 1, 5";
+}
+
+TEST(BlackSheepChangePoints, ASeriesThatWorksAndRestsInTurnHasItsChanges) {
+  std::vector<double> values;
+  Draws draws(1);
+  for (int second = 0; second < 600; ++second)
+    values.push_back(second / 20 % 2 == 0 ? 10 + draws.normal() : 1 + 0.1 * draws.normal());
+  const auto found = change_points(
+      values, {.window = 10, .threshold = 1, .floor = floor_of(values), .noise = noise_of(values, 10)});
+  EXPECT_EQ(found.size(), 29u) << "most windows lie over a change, so the noise is none of theirs";
 }
 
 TEST(BlackSheepScore, ExactAndTolerantScoresOfTheSpec) {

@@ -29,6 +29,7 @@ constexpr size_t kServers = 3;
 struct Second {
   double own = 0, system = 0;  ///< ticks of its own and of the kernel for it
   double fds = 0;
+  double pages = 0;    ///< page faults
   bool reads = false;  ///< the log tells that it reads a chunk
 };
 
@@ -91,20 +92,21 @@ class Judging : public ::testing::Test {
   static void record(Recorded& out, size_t server, uint64_t seed, const Fault& fault) {
     const std::string name = fmt::format("chunkserver-{}", server + 1);
     out.trace.header.sources.push_back({.name = name, .build_id = "b1"});
-    for (const char* metric : {"utime", "stime"})
+    for (const char* metric : {"utime", "stime", "minflt"})
       out.trace.header.metrics.push_back(
           {.name = metric, .kind = metric_trace::Kind::kCounter, .source = static_cast<uint32_t>(server)});
     out.trace.header.metrics.push_back({.name = "fds", .source = static_cast<uint32_t>(server)});
     std::ofstream log(out.logs + "/" + name + ".activity.log");
     Server process(seed);
-    double own = 0, system = 0;
+    double own = 0, system = 0, pages = 0;
     bool open = false;
     for (size_t second = 0; second < out.trace.rows.size(); ++second) {
       Second does = process.next();
       if (fault) fault(server, second, does);
       metric_trace::Row& row = out.trace.rows[second];
       row.t_ns = kBegan + static_cast<int64_t>(second) * kSecond + kSecond / 2;
-      row.values.insert(row.values.end(), {own += does.own, system += does.system, does.fds});
+      row.values.insert(row.values.end(),
+                        {own += does.own, system += does.system, pages += does.pages, does.fds});
       if (does.reads != open)
         log << fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000+0000 activity {} chunkserver.read_chunk a{}\n",
                            fmt::gmtime(static_cast<std::time_t>(row.t_ns / kSecond)),
@@ -155,10 +157,10 @@ TEST_F(Judging, TheTextsRamsNeedsNoHealthyTime) {
   EXPECT_TRUE(found[0].contains("p")) << found;
 }
 
-TEST_F(Judging, BlackSheepNamesTheServerWhoseLogTellsOfWorkThatItDoesNotDo) {
+TEST_F(Judging, TheTextsBlackSheepNamesTheServerWhoseLogTellsOfWorkThatItDoesNotDo) {
   const Recorded healthy = recorded(1, 3600);
   const Json found =
-      judged("blacksheep", healthy, recorded(2, 600, [](size_t server, size_t second, Second& does) {
+      judged("blacksheep-text", healthy, recorded(2, 600, [](size_t server, size_t second, Second& does) {
                if (server == 2 && second >= 200) does.own = does.system = 0.02;
              }));
   const std::vector<std::string> accused = servers_of(found);
@@ -168,17 +170,54 @@ TEST_F(Judging, BlackSheepNamesTheServerWhoseLogTellsOfWorkThatItDoesNotDo) {
   EXPECT_EQ(found[0]["alone"], "state");
 }
 
-TEST_F(Judging, BlackSheepSaysWhichLogIsMissing) {
-  const Recorded healthy = recorded(1, 3600), now = recorded(2, 600);
-  EXPECT_THAT(std::string(judge("blacksheep", healthy.trace, now.trace).error().message()),
-              HasSubstr("--logs"));
+TEST_F(Judging, BlackSheepNamesTheServerThatDoesWorkThatItsLogDoesNotTellOf) {
+  const Fault leak = [](size_t server, size_t second, Second& does) {
+    if (server == 2 && second >= 40) does.pages = 500;
+  };
+  const Recorded healthy = recorded(1, 600, {}, 5), now = recorded(2, 100, leak, 5);
+  const Json found = judged("blacksheep", healthy, now);
+  ASSERT_EQ(found.size(), 1U) << found;
+  EXPECT_EQ(found[0]["server"], "chunkserver-3");
+  EXPECT_EQ(found[0]["accused"], true);
+  EXPECT_EQ(found[0]["alone"], "machine");
+  EXPECT_EQ(found[0]["name"], "minflt");
+  EXPECT_EQ(found[0]["resource"], "memory");
   const auto report =
       judge("blacksheep",
-            {.healthy = healthy.trace, .now = now.trace, .healthy_logs = healthy.logs, .logs = "/none"});
-  EXPECT_THAT(std::string(report.error().message()), HasSubstr("/none"));
+            {.healthy = healthy.trace, .now = now.trace, .healthy_logs = healthy.logs, .logs = now.logs});
+  EXPECT_TRUE(report->odd);
+  EXPECT_THAT(report->lines[0], HasSubstr("chunkserver-3: does work that its log does not tell of (memory)"));
+}
+
+TEST_F(Judging, BlackSheepSaysWhomItCannotJudgeAndWhy) {
+  const auto why = [&](size_t healthy_seconds, size_t seconds, size_t servers) {
+    const Json found =
+        judged("blacksheep", recorded(1, healthy_seconds, {}, servers), recorded(2, seconds, {}, servers));
+    EXPECT_EQ(found.size(), servers) << found;
+    return found[0]["not_judged"].get<std::string>();
+  };
+  EXPECT_THAT(why(600, 100, 3), HasSubstr("not enough data because there are 3 processes of its role"));
+  EXPECT_THAT(why(60, 100, 5), HasSubstr("of a healthy time before"));
+  EXPECT_THAT(why(600, 6, 5), HasSubstr("not enough data because there are 5 samples of 10"));
+  Recorded silent = recorded(2, 100, {}, 5);
+  for (metric_trace::Row& row : silent.trace.rows)
+    row.values.assign(row.values.size(), metric_trace::kMissing);
+  EXPECT_EQ(judged("blacksheep", recorded(1, 600, {}, 5), silent)[0]["not_judged"],
+            "not enough data because values are missing in the window");
+}
+
+TEST_F(Judging, BlackSheepSaysWhichLogIsMissing) {
+  const Recorded healthy = recorded(1, 600, {}, 5), now = recorded(2, 100, {}, 5);
+  for (const char* method : {"blacksheep", "blacksheep-text"}) {
+    EXPECT_THAT(std::string(judge(method, healthy.trace, now.trace).error().message()), HasSubstr("--logs"));
+    const auto report = judge(
+        method, {.healthy = healthy.trace, .now = now.trace, .healthy_logs = healthy.logs, .logs = "/none"});
+    EXPECT_THAT(std::string(report.error().message()), HasSubstr("/none"));
+  }
   std::filesystem::remove(now.logs + "/chunkserver-1.activity.log");
-  EXPECT_THAT(judged("blacksheep", healthy, now)[0]["not_judged"].get<std::string>(),
-              HasSubstr("chunkserver-1.activity.log"));
+  for (const char* method : {"blacksheep", "blacksheep-text"})
+    EXPECT_THAT(judged(method, healthy, now)[0]["not_judged"].get<std::string>(),
+                HasSubstr("chunkserver-1.activity.log"));
 }
 
 TEST(Coarser, RowsAreAveragedWithinALifeOfTheProcess) {

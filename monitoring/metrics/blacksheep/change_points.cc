@@ -19,6 +19,17 @@ Means means_at(std::span<const double> values, size_t at, size_t window) {
   return {mean_of(values.subspan(at - window, window)), mean_of(values.subspan(at, window))};
 }
 
+/// The deviation that the difference of two means has by chance, from the steps between neighbouring values.
+double by_steps(std::span<const double> healthy, size_t window) {
+  double sum = 0, count = 0;
+  for (size_t i = 1; i < healthy.size(); ++i)
+    if (const double step = healthy[i] - healthy[i - 1]; std::isfinite(step)) {
+      sum += step * step;
+      count += 1;
+    }
+  return count == 0 ? 0 : std::sqrt(sum / count / static_cast<double>(window));
+}
+
 }  // namespace
 
 std::vector<Change> change_points(std::span<const double> values, const ChangeOptions& options) {
@@ -60,7 +71,7 @@ double noise_of(std::span<const double> healthy, size_t window) {
   const double median = median_of(differences);
   for (double& difference : differences)
     difference = std::abs(difference - median);
-  return 4 * median_of(differences);
+  return std::min(4 * median_of(differences), by_steps(healthy, window));
 }
 
 }  // namespace kintsugi::blacksheep

@@ -26,8 +26,9 @@ std::vector<Change> change_points(std::span<const double> values, const ChangeOp
 
 /// The `floor` that suits a series: 1 % of its 99th percentile in healthy runs; 1 if that is nothing.
 double floor_of(std::span<const double> healthy);
-/// The `noise` that suits it: four times the median distance of the difference of the means to its median. 0 of fewer
-/// values than two windows.
+/// The `noise` that suits it: four times the median distance of the difference of the means to its median, and at most what the
+/// steps between neighbouring values let expect. Where work and rest take turns most windows lie over a change, so that the first
+/// is as large as the changes. 0 of fewer values than two windows.
 double noise_of(std::span<const double> healthy, size_t window);
 
 }  // namespace kintsugi::blacksheep

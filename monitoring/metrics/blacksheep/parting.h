@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitoring/metrics/blacksheep/profile.h"
+#include "monitoring/metrics/blacksheep/resource.h"
 
 namespace kintsugi::blacksheep {
 
@@ -13,11 +14,6 @@ enum class Direction : uint8_t {
   kStateAlone,   ///< the log tells of work that the machine does not do: a hang, a stopped process
   kMetricAlone,  ///< the machine does work that the log does not tell of: a hog, a leak
 };
-
-enum class Resource : uint8_t { kProcessor, kMemory, kDisk, kNetwork, kDescriptors };
-
-/// The resource that a metric measures. REQUIRES: is_of_the_system(metric).
-Resource resource_of(const std::string& metric);
 
 /// What is counted: changes of one state that no metric of its pairs goes with, or the reverse.
 struct Culprit {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 
 namespace kintsugi::blacksheep {
@@ -124,7 +126,9 @@ class PairSearch {
     const Tried* best = nullptr;
     double highest = 0;
     for (const Tried& tried : tried_) {
-      const double score = total(tried, without).normalised();
+      const Corroboration all = total(tried, without);
+      // Of many settings some agree by chance in the few changes that they find.
+      const double score = all.normalised() - 1 / std::sqrt(1 + static_cast<double>(all.events()));
       if (best != nullptr && score <= highest) continue;
       best = &tried;
       highest = score;
@@ -229,6 +233,18 @@ Answer<Run> run_of(const metric_trace::Series& series, const States& states) {
       values.push_back(activity[static_cast<Eigen::Index>(interval)]);
   }
   return run;
+}
+
+void give_all_states(std::vector<Run>& runs) {
+  std::set<std::string> all;
+  for (const Run& run : runs)
+    all.insert(run.state_names.begin(), run.state_names.end());
+  for (Run& run : runs)
+    for (const std::string& name : all) {
+      if (run.state(name)) continue;
+      run.state_names.push_back(name);
+      run.states.emplace_back(run.instants(), 0.0);
+    }
 }
 
 Answer<Profile> learn(std::string load, std::span<const Run> healthy, const ProfileOptions& options) {

@@ -39,6 +39,10 @@ bool is_of_the_system(const std::string& metric);
 /// The instants that both have. kSamples: none, or the periods differ.
 Answer<Run> run_of(const metric_trace::Series& series, const States& states);
 
+/// A process that never was in a state of its peers had 0 executions in it: without that a state that one process does not know
+/// would be left out for all.
+void give_all_states(std::vector<Run>& runs);
+
 struct Pair {
   std::string metric, state;
   ChangeOptions metric_changes, state_changes;
@@ -48,7 +52,7 @@ struct Pair {
 
 inline constexpr size_t kFolds = 5;
 struct ProfileOptions {
-  std::vector<size_t> windows{3, 5, 10, 20, 45};
+  std::vector<size_t> windows{1, 2, 3, 5, 10, 20, 45};  ///< repairs come alone and take a second or two
   std::vector<double> thresholds{0.5, 1, 2, 4, 20};
   std::chrono::nanoseconds tolerance = std::chrono::seconds(3);
   double good_score = 0.3;             ///< normalised; above it a fold is good

@@ -120,7 +120,7 @@ void StateReader::start(const Event& event) {
       open_.try_emplace(mix_bits(hash_name(event.execution) ^ state), Execution{state, event.t_ns});
   if (fresh) return;
   // The same one again: its stop was lost.
-  add(columns_, state, place->second.begin_ns, event.t_ns);
+  end(state, place->second.begin_ns, event.t_ns);
   place->second.begin_ns = event.t_ns;
 }
 
@@ -133,7 +133,7 @@ void StateReader::stop(const Event& event) {
       ++totals_.unknown_stops;
       return;
     }
-    add(columns_, state, begins.front(), event.t_ns);
+    end(state, begins.front(), event.t_ns);
     begins.pop_front();
     return;
   }
@@ -142,7 +142,7 @@ void StateReader::stop(const Event& event) {
     ++totals_.unknown_stops;
     return;
   }
-  add(columns_, state, found->second.begin_ns, event.t_ns);
+  end(state, found->second.begin_ns, event.t_ns);
   open_.erase(found);
 }
 
@@ -153,7 +153,7 @@ void StateReader::stop_deferred(const Event& event) {
     ++totals_.unknown_stops;
     return;
   }
-  add(columns_, state, deferred_.front(), event.t_ns);
+  end(state, deferred_.front(), event.t_ns);
   deferred_.pop_front();
 }
 
@@ -194,6 +194,11 @@ StateReader::Cell& StateReader::cell(Column& column, size_t interval) {
   return column[interval];
 }
 
+void StateReader::end(uint32_t state, int64_t from_ns, int64_t to_ns) {
+  add(columns_, state, from_ns, to_ns);
+  cell(columns_[state], interval_of(to_ns)).ended += 1;
+}
+
 void StateReader::add(std::vector<Column>& columns, uint32_t state, int64_t from_ns, int64_t to_ns) const {
   const int64_t period = totals_.period.count();
   const size_t last = interval_of(to_ns);
@@ -223,7 +228,8 @@ States StateReader::states() const {
   }
   const size_t intervals = deferred_.empty() ? interval_of(last_ns_) + 1 : interval_of(deferred_.front());
   const auto rows = static_cast<Eigen::Index>(intervals), width = static_cast<Eigen::Index>(columns.size());
-  for (Eigen::MatrixXd* matrix : {&out.open_at_end, &out.overlapping, &out.concurrency, &out.instants})
+  for (Eigen::MatrixXd* matrix :
+       {&out.open_at_end, &out.overlapping, &out.concurrency, &out.ended, &out.instants})
     *matrix = Eigen::MatrixXd::Zero(rows, width);
   const auto period = static_cast<double>(totals_.period.count());
   for (Eigen::Index state = 0; state < width; ++state) {
@@ -233,6 +239,7 @@ States StateReader::states() const {
       out.open_at_end(row, state) = cell.open_at_end;
       out.overlapping(row, state) = cell.overlapping;
       out.concurrency(row, state) = cell.open_ns / period;
+      out.ended(row, state) = cell.ended;
       out.instants(row, state) = cell.instants;
     }
   }

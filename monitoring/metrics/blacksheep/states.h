@@ -24,6 +24,7 @@ struct States {
   Eigen::MatrixXd open_at_end;  ///< the text's count, without instants: short executions vanish in it
   Eigen::MatrixXd overlapping;  ///< executions that were open at any time
   Eigen::MatrixXd concurrency;  ///< mean number of open executions
+  Eigen::MatrixXd ended;        ///< executions that ended, however they did
   Eigen::MatrixXd instants;
 
   uint64_t lines = 0;
@@ -68,7 +69,7 @@ class StateReader {
     int64_t begin_ns;
   };
   struct Cell {
-    float open_at_end = 0, overlapping = 0, instants = 0;
+    float open_at_end = 0, overlapping = 0, ended = 0, instants = 0;
     double open_ns = 0;
   };
   using Column = std::vector<Cell>;  ///< index: interval
@@ -84,6 +85,8 @@ class StateReader {
   size_t interval_of(int64_t t_ns) const {
     return static_cast<size_t>((t_ns - totals_.begin_ns) / totals_.period.count());
   }
+  /// An execution ended: what was open when its process died did not.
+  void end(uint32_t state, int64_t from_ns, int64_t to_ns);
   void add(std::vector<Column>& columns, uint32_t state, int64_t from_ns, int64_t to_ns) const;
   static Cell& cell(Column& column, size_t interval);
 

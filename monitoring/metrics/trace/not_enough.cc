@@ -18,6 +18,8 @@ std::string NotEnough::to_string() const {
       return because(fmt::format("there are {} healthy runs of {} to compare with", have, need));
     case Lack::kHealthyPast:
       return because(fmt::format("there are {} samples of {} of a healthy time before", have, need));
+    case Lack::kPeers:
+      return because(fmt::format("there are {} processes of its role, and {} are needed", have, need));
     case Lack::kStateChanges:
       return because(fmt::format("the states change {} times, and {} are needed", have, need));
   }

@@ -17,6 +17,7 @@ enum class Lack : uint8_t {
   kMetrics,           ///< the trace does not have the metrics
   kHealthyReference,  ///< `have` of `need` healthy runs with these metrics
   kHealthyPast,       ///< `have` of `need` samples of a healthy time before
+  kPeers,             ///< `have` of `need` processes of the role
   kStateChanges,      ///< `have` of `need` changes of the states that the logs tell
 };
 

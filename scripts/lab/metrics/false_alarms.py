@@ -35,7 +35,7 @@ def arguments_of(trace, method, begin, middle):
     words = ["--method", method]
     if method not in ("limits", "rams-text"):
         words += ["--healthy", f"{trace}@{begin:.0f}..{middle:.0f}"]
-    if method == "blacksheep":
+    if method.startswith("blacksheep"):
         words += ["--logs", trace.parent / "logs"]
     return words
 

@@ -2,13 +2,14 @@
 """Judges what record.py recorded: which server and metric ORION names, and whether AUGURY tells a leak before its end.
 
     scripts/lab/metrics/judge.py DIRECTORY... [--bin build/test/bin] [--out FILE] [--methods orion orion-soon orion-text mean-shift leaks augury augury-text
-                                 polynomial three-sigma rams rams-text processor-band blacksheep]
+                                 polynomial three-sigma rams rams-text processor-band blacksheep blacksheep-text metric-band metric-changes state-changes]
 
 Methods that are not ours are run by `metric_forms` (a target). For each recording the first four fifths of its healthy time are what the detectors learn
 from, the last fifth is a run without a fault. What foretells is scored by the first alarm of a run (Laguna 2012, 7.6.2): one before the fault began, or in a
 run without a fault, is false; one before the end of the resource is a prediction. Runs whose leak did not end do not count there. After these methods each is
 paired with the first of them: in which runs only one was right (McNemar, exact). RAMS and BlackSheep are scored by chunkserver: the faulty one of a run
-should be accused, the others of that run and all of a run without a fault should not. `orion-soon` asks ORION half a window after clients noticed the fault,
+should be accused, the others of that run and all of a run without a fault should not; of BlackSheep and what is compared with it also whether the first
+finding at the faulty server names the state or the resource. `orion-soon` asks ORION half a window after clients noticed the fault,
 about what happened since shortly before it. Rates have Wilson intervals of 95 %. `--out`: what each method said of each run, as JSON.
 """
 
@@ -18,7 +19,7 @@ import pathlib
 import subprocess
 
 from foretelling import DETECTED, FORETELL, judge_foretelling
-from guilty import guilty_regions, is_guilty
+from guilty import guilty_regions, is_guilty, names_cause
 from operations import Operations
 from shares import balanced, share
 
@@ -27,7 +28,8 @@ STEADY = ["hang", "delay", "busy", "deadlock", "lock"]  # they reach no limit: t
 PAST = 240  # seconds before a fault that RAMS learns a process's own line from
 LOCALISE = ["orion", "orion-soon", "orion-text", "mean-shift"]
 BEFORE = 15  # seconds before a fault that are judged with the first seconds of it
-FORMS = ["augury-text", "augury-text-ahead", "polynomial", "three-sigma", "mean-shift", "processor-band"]
+FORMS = ["augury-text", "augury-text-ahead", "polynomial", "three-sigma", "mean-shift", "processor-band", "metric-band", "metric-changes", "state-changes"]
+BESIDE_LOGS = ["blacksheep", "blacksheep-text", "metric-band", "metric-changes", "state-changes"]  # they are asked about the time of the fault alone
 
 
 class Recording:
@@ -51,9 +53,11 @@ class Recording:
     def judge(self, method, healthy, trace, begin, end):
         if method in FORMS:
             words = [self.forms, method, f"{healthy[0]}@{healthy[1]:.2f}..{healthy[2]:.2f}", f"{trace}@{begin:.2f}..{end:.2f}"]
+            if method == "state-changes":
+                words.append(f"{trace}.logs")
             return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
         words = [self.monitor, "judge", "--json", "--method", method, f"{trace}@{begin:.2f}..{end:.2f}"]
-        if method == "blacksheep":
+        if method.startswith("blacksheep"):
             words += ["--logs", f"{trace}.logs"]
         if method not in ("limits", "rams-text"):
             words += ["--healthy", f"{healthy[0]}@{healthy[1]:.2f}..{healthy[2]:.2f}"]
@@ -113,12 +117,17 @@ def judge_orion(recordings, method, said):
         print(f"| {method} | healthy runs accused | {share(accused, healthy)} |")
 
 
-def accused_in(recording, run, method):
+def findings_in(recording, run, method):
+    begin = run["fault_began"] if method in BESIDE_LOGS else run["fault_began"] - PAST
+    return recording.judge(method, recording.healthy_of(run), run["trace"], begin, run["ended"])
+
+
+def accused_in(run, method, found):
     """(chunkserver, how strongly) for those that the method judged in the run's time; strength 0: not accused."""
-    begin = run["fault_began"] if method == "blacksheep" else run["fault_began"] - PAST
-    found = recording.judge(method, recording.healthy_of(run), run["trace"], begin, run["ended"])
     out = {f"chunkserver-{number}": 0.0 for number in range(1, run.get("servers", 10) + 1)}
     for one in found:
+        if not one.get("accused", True):
+            continue  # the method says that another process may be why
         if "not_judged" in one:
             out.pop(one["server"], None)
         elif one["server"] in out and method == "rams-text":
@@ -131,12 +140,22 @@ def accused_in(recording, run, method):
 def judge_nodes(recordings, method, said):
     threshold = 0.99 if method == "rams-text" else 1e-9
     faulty, healthy, kinds, first = [], [], {}, 0
+    detections, right_server, right_cause, healthy_runs, healthy_accused = 0, 0, 0, 0, 0
     for recording in recordings:
         for run in recording.runs:
-            strengths = accused_in(recording, run, method)
+            found = findings_in(recording, run, method)
+            strengths = accused_in(run, method, found)
+            strongest = max(strengths, key=strengths.get, default=None)
+            if strengths and strengths[strongest] > threshold:
+                detections += run["kind"] != "none"
+                right_server += strongest == run["server"] and run["kind"] != "none"
+                right_cause += strongest == run["server"] and run["kind"] != "none" and names_cause(run, found)
+                healthy_accused += run["kind"] == "none"
+            healthy_runs += run["kind"] == "none"
             guilty = strengths.pop(run["server"], None) if run["kind"] != "none" else None
             healthy += strengths.values()
-            said.append({"method": method, "recording": recording.name, "run": run["number"], "kind": run["kind"], "guilty": guilty, "others": strengths})
+            said.append({"method": method, "recording": recording.name, "run": run["number"], "kind": run["kind"], "guilty": guilty, "others": strengths,
+                         "found": found if method in BESIDE_LOGS else []})
             if guilty is not None:
                 faulty.append(guilty)
                 first += guilty > max(strengths.values(), default=0)
@@ -146,6 +165,11 @@ def judge_nodes(recordings, method, said):
     print(f"| {method} | faulty servers accused | {share(right, len(faulty))}: " + ", ".join(f"{kind} {sum(hits)} of {len(hits)}" for kind, hits in kinds.items()) + " |")
     print(f"| {method} | healthy servers not accused | {share(quiet, len(healthy))} |")
     print(f"| {method} | balanced accuracy | {balanced(right, len(faulty), quiet, len(healthy)):.2f} |")
+    print(f"| {method} | healthy runs in which nobody is accused | {share(healthy_runs - healthy_accused, healthy_runs)} |")
+    print(f"| {method} | balanced accuracy of runs | {balanced(right, len(faulty), healthy_runs - healthy_accused, healthy_runs):.2f} |")
+    if method in BESIDE_LOGS:
+        print(f"| {method} | right server in detections | {share(right_server, detections)} |")
+        print(f"| {method} | right server and right state or resource in detections | {share(right_cause, detections)} |")
     print(f"| {method} | the faulty server accused most strongly | {share(first, len(faulty))} |")
     best = max((balanced(sum(x > t for x in faulty), len(faulty), sum(x <= t for x in healthy), len(healthy)) for t in [*faulty, *healthy]), default=0)
     print(f"| {method} | balanced accuracy at the best of all thresholds, for comparison | {best:.2f} |")
