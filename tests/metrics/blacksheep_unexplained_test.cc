@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "monitoring/metrics/blacksheep/unexplained.h"
+#include "monitoring/metrics/trace/least_squares.h"
 #include "tests/metrics/trace_rig.h"
 
 namespace kintsugi::blacksheep {
@@ -50,7 +51,7 @@ class Server {
     if (fault) fault(number_ - 1, second, does);
     const int64_t t_ns = kBegan + static_cast<int64_t>(second) * kSecond;
     if (does.begins) begin(t_ns);
-    metric_trace::Row row{.t_ns = t_ns + kSecond, .values = {}, .open = {}, .restarts = {}};
+    metric_trace::Row row{.t_ns = t_ns + kSecond, .values = {}, .activity = {}, .restarts = {}};
     if (does.begins) row.restarts = {{0, "b1"}};
     if (!does.stopped) {
       log(t_ns, does);
@@ -330,7 +331,9 @@ TEST(BlackSheepCosts, AreThoseThatTheEffectIsMadeOfAndNeverBelowNothing) {
             2 * scattered.deviations(Eigen::RowVector3d(5, 0, 0), 15 + 3, 0));
   // More of the last one goes with less: a cost cannot be negative.
   effect -= 2 * causes.col(2);
-  const Eigen::VectorXd parts = least_squares_above_zero(causes, effect.cwiseMax(0));
+  const Eigen::VectorXd above = effect.cwiseMax(0);
+  const Eigen::VectorXd parts =
+      metric_trace::least_squares_above_zero(causes.transpose() * causes, causes.transpose() * above);
   EXPECT_GE(parts.minCoeff(), 0);
 }
 

@@ -4,14 +4,12 @@
 #include <cmath>
 
 #include "common/base/statistics.h"
+#include "monitoring/metrics/trace/least_squares.h"
 
 namespace kintsugi::blacksheep {
 
 namespace {
 
-constexpr int kSweeps = 500;
-constexpr double kStill =
-    1e-9;  ///< a sweep that moves no part by more than this share of the whole is the last
 /// The variance of windows without a cause is at least half of this quantile of squared residuals: few windows are that quiet.
 constexpr double kLeastVarianceAt = 0.25;
 
@@ -21,28 +19,12 @@ Eigen::MatrixXd with_ground(const Eigen::MatrixXd& causes) {
   return out;
 }
 
-}  // namespace
-
-Eigen::VectorXd least_squares_above_zero(const Eigen::MatrixXd& a, const Eigen::VectorXd& b) {
-  Eigen::VectorXd scale = a.colwise().norm().transpose();
-  for (double& each : scale)
-    each = each > 0 ? each : 1;
-  const Eigen::MatrixXd scaled = a * scale.cwiseInverse().asDiagonal();
-  const Eigen::MatrixXd gram = scaled.transpose() * scaled;
-  const Eigen::VectorXd towards = scaled.transpose() * b;
-  Eigen::VectorXd out = Eigen::VectorXd::Zero(a.cols());
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    double moved = 0;
-    for (Eigen::Index i = 0; i < out.size(); ++i) {
-      if (gram(i, i) <= 0) continue;
-      const double next = std::max(0.0, out[i] + (towards[i] - gram.row(i).dot(out)) / gram(i, i));
-      moved = std::max(moved, std::abs(next - out[i]));
-      out[i] = next;
-    }
-    if (moved <= kStill * out.norm()) break;
-  }
-  return out.cwiseQuotient(scale);
+/// Of |a x - b|.
+Eigen::VectorXd parts_of(const Eigen::MatrixXd& a, const Eigen::VectorXd& b) {
+  return metric_trace::least_squares_above_zero(a.transpose() * a, a.transpose() * b);
 }
+
+}  // namespace
 
 Costs Costs::learn(const Eigen::MatrixXd& causes, const Eigen::VectorXd& effect) {
   Costs out;
@@ -50,14 +32,13 @@ Costs Costs::learn(const Eigen::MatrixXd& causes, const Eigen::VectorXd& effect)
   Eigen::VectorXd weights = Eigen::VectorXd::Ones(effect.size());
   // Twice: the first costs say how far each window may be off, and the second ones heed that.
   for (int round = 0; round < 2; ++round) {
-    const Eigen::VectorXd costs =
-        least_squares_above_zero(weights.asDiagonal() * all, weights.cwiseProduct(effect));
+    const Eigen::VectorXd costs = parts_of(weights.asDiagonal() * all, weights.cwiseProduct(effect));
     const Eigen::VectorXd explained = all * costs;
     const Eigen::VectorXd squares = (effect - explained).cwiseAbs2();
     const Eigen::MatrixXd spread = with_ground(explained);
     const Eigen::VectorXd by_spread = weights.cwiseAbs2();
     const Eigen::VectorXd variance =
-        least_squares_above_zero(by_spread.asDiagonal() * spread, by_spread.cwiseProduct(squares));
+        parts_of(by_spread.asDiagonal() * spread, by_spread.cwiseProduct(squares));
     out.ground_ = costs[0];
     out.costs_ = costs.tail(costs.size() - 1);
     const double quiet =

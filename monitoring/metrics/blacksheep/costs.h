@@ -5,10 +5,6 @@
 
 namespace kintsugi::blacksheep {
 
-/// The vector x >= 0 for which |a x - b| is least, as nearly as some hundred sweeps over its parts come. Rows may be weighted by
-/// scaling them in both.
-Eigen::VectorXd least_squares_above_zero(const Eigen::MatrixXd& a, const Eigen::VectorXd& b);
-
 /// The spread grows with what is explained: of many executions each costs a little more or less.
 class Costs {
  public:

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "monitoring/metrics/trace/least_squares.h"
+
 namespace kintsugi::orion {
 
 using metric_trace::Series;
@@ -49,23 +51,6 @@ Eigen::VectorXd growth_of(const Series& series, size_t column) {
       out[i] = series.values(i, at) - series.values(i - 1, at);
     }
   return out;
-}
-
-/// The x >= 0 with the least x' gram x - 2 x' moments: coordinate descent, which needs few rounds for so few columns.
-Eigen::VectorXd least_squares_above_zero(const Eigen::MatrixXd& gram, const Eigen::VectorXd& moments) {
-  constexpr int kMostRounds = 300;
-  Eigen::VectorXd x = Eigen::VectorXd::Zero(moments.size());
-  for (int round = 0; round < kMostRounds; ++round) {
-    double moved = 0;
-    for (Eigen::Index i = 0; i < x.size(); ++i) {
-      if (!(gram(i, i) > 0)) continue;
-      const double next = std::max(0.0, x[i] + (moments[i] - gram.row(i).dot(x)) / gram(i, i));
-      moved = std::max(moved, std::abs(next - x[i]) * std::sqrt(gram(i, i)));
-      x[i] = next;
-    }
-    if (moved <= 1e-9 * std::max(1.0, moments.norm())) break;
-  }
-  return x;
 }
 
 /// Those with executions now, the most first.
@@ -138,7 +123,7 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
     out.growth += growth[row];
     ++out.rows;
   }
-  out.costs = least_squares_above_zero(gram, moments);
+  out.costs = metric_trace::least_squares_above_zero(gram, moments);
   return out;
 }
 
