@@ -186,6 +186,17 @@ TEST(Orion, AShareOfTimeThatNobodyNoticesIsNoFault) {
   EXPECT_EQ(localise(healthy, with_waits(now, 0.02)).odd.size(), 1U);
 }
 
+TEST(Orion, AMetricThatTheMachineHasOnceAccusesNoProcess) {
+  const auto renamed = [](Trace trace) {
+    for (metric_trace::Metric& metric : trace.header.metrics)
+      if (metric.name == "queue") metric.name = "tcp_mem";
+    return trace;
+  };
+  const Trace healthy = cluster(1, 3000, nothing_at_servers), now = cluster(41, 600, bursts_at(2, 200));
+  EXPECT_EQ(localise(healthy, now).odd.size(), 1U);
+  EXPECT_TRUE(localise(renamed(healthy), renamed(now)).odd.empty());
+}
+
 using Change = std::function<void(size_t row, std::vector<double>&)>;
 
 constexpr size_t kOwn = 10;

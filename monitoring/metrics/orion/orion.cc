@@ -162,6 +162,10 @@ double rarest_healthy(const Finding& finding) {
   return most_of_normal(2 * finding.processes * shifts.metrics.size() * shifts.middles_ns.size());
 }
 
+/// The kernel has one value of it for all processes of the machine: where they differ, they were not asked at the same
+/// instant.
+constexpr std::string_view kOfTheMachine = "tcp_mem";
+
 /// Relations of metrics accuse nobody who has peers: in healthy recordings they differ from one time to another.
 void compare_levels(Finding& finding, Group& group) {
   const Shifts& own = finding.shifts;
@@ -172,7 +176,7 @@ void compare_levels(Finding& finding, Group& group) {
     metric.score = 0;
     const std::string name = common_name(metric.name, finding.source);
     const MetricShifts* const shifts = own.find(name);
-    if (shifts == nullptr) continue;
+    if (shifts == nullptr || metric.name == kOfTheMachine) continue;
     const double most = kShiftMargin * std::max(rarest_healthy(finding), group.rarest_when_healthy(name));
     const Shift shift = group.shift_of(own, name);
     metric.score = shift.size;
