@@ -24,11 +24,29 @@ std::map<std::string, Eigen::VectorXd> ended_by_name(const Series& series) {
   std::map<std::string, Eigen::VectorXd> out;
   for (size_t row = 0; row < series.rows(); ++row)
     for (const metric_trace::RegionActivity& each : series.activity[row]) {
-      if (!(each.ended > 0)) continue;
+      if (!(each.ended > 0) || !std::isfinite(each.ended)) continue;
       Eigen::VectorXd& ended = out[series.regions[each.region]];
       if (ended.size() == 0) ended = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(series.rows()));
       ended[static_cast<Eigen::Index>(row)] += static_cast<double>(each.ended);
     }
+  return out;
+}
+
+/// Rows between the first and the last of a life in which something ended. Others may be of an older monitor or daemon,
+/// which does not say what ended.
+std::vector<bool> telling_rows(const Series& series) {
+  std::vector<bool> out(series.rows());
+  const auto tells = [&](size_t row) {
+    return std::ranges::any_of(series.activity[row], [](const auto& each) { return each.ended > 0; });
+  };
+  for (const metric_trace::Segment& life : series.segments) {
+    size_t begin = life.begin, end = life.end;
+    while (begin < end && !tells(begin))
+      ++begin;
+    while (begin < end && !tells(end - 1))
+      --end;
+    std::fill(out.begin() + static_cast<ptrdiff_t>(begin), out.begin() + static_cast<ptrdiff_t>(end), true);
+  }
   return out;
 }
 
@@ -112,13 +130,15 @@ Costs::Costs(const Series* healthy, const Series& now) {
 
 Costs::Side Costs::side_of(const Series& series) const {
   const auto ended = ended_by_name(series);
-  Side side{.series = &series, .ended = {}, .gram = {}};
+  Side side{.series = &series, .tells = telling_rows(series), .ended = {}, .gram = {}};
   side.ended = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(series.rows()),
                                      static_cast<Eigen::Index>(groups_.size()) + 1);
   for (size_t i = 0; i < groups_.size(); ++i)
     if (const auto found = ended.find(groups_[i].name); found != ended.end())
       side.ended.col(static_cast<Eigen::Index>(i)) = found->second;
   side.ended.rightCols<1>().setOnes();
+  for (size_t row = 0; row < series.rows(); ++row)
+    if (!side.tells[row]) side.ended.row(static_cast<Eigen::Index>(row)).setZero();
   side.gram = side.ended.transpose() * side.ended;
   return side;
 }
@@ -129,6 +149,7 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
   Eigen::MatrixXd gram = side.gram;
   Eigen::VectorXd moments = Eigen::VectorXd::Zero(gram.cols());
   for (Eigen::Index row = 0; row < growth.size(); ++row) {
+    if (!side.tells[static_cast<size_t>(row)]) continue;
     const auto ended = side.ended.row(row);
     if (!std::isfinite(growth[row])) {
       gram -= ended.transpose() * ended;
@@ -151,6 +172,8 @@ std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
   const double sign = explain(now_, column, 1).a_row() >= of_healthy(1).a_row() ? 1 : -1;
   const Explained healthy = of_healthy(sign), now = explain(now_, column, sign);
   if (!(now.growth > 0) || now.a_row() <= healthy.a_row()) return {};
+  // Nobody knows what an execution cost before.
+  if (healthy_ && healthy.rows == 0) return {};
   std::vector<DearerRegion> out;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);

@@ -52,8 +52,9 @@ class Costs {
   };
   struct Side {
     const metric_trace::Series* series = nullptr;
-    Eigen::MatrixXd ended;  ///< rows by groups, and a last column of ones
-    Eigen::MatrixXd gram;   ///< of all rows
+    std::vector<bool> tells;  ///< index: row; it says what ended
+    Eigen::MatrixXd ended;    ///< rows by groups, and a last column of ones; zero in rows that do not say it
+    Eigen::MatrixXd gram;     ///< of all rows
   };
   struct Explained {
     Eigen::VectorXd costs;  ///< of an execution of each group; the last: of a row
