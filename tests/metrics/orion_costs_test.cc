@@ -188,6 +188,33 @@ TEST(OrionCosts, AHealthyTraceOfAnOlderMonitorMakesNothingDearer) {
   EXPECT_TRUE(dearer(both, now).empty());
 }
 
+double sum_of_parts(const std::vector<DearerRegion>& regions) {
+  double sum = 0;
+  for (const DearerRegion& each : regions)
+    sum += each.part;
+  return sum;
+}
+
+TEST(OrionCosts, PartsOfWhatAlsoFallsAreNoMoreThanAll) {
+  // What reads and deletes take, commits give back, nearly.
+  const auto queue = [](const Ended& ended) { return ended[kRead] + ended[kDelete] - 1.9 * ended[kCommit]; };
+  const auto found =
+      dearer(with_regions(1, 600, Kind::kGauge, no_growth), with_regions(2, 400, Kind::kGauge, queue));
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+  EXPECT_LE(sum_of_parts(found), 1 + 1e-6);
+}
+
+TEST(OrionCosts, RowsInWhichTheMetricIsNotKnownHaveNoPart) {
+  const auto half = [](const Ended& ended) { return ended[kRead] + 1.5; };
+  Trace now = with_regions(2, 400, Kind::kGauge, half);
+  for (size_t row = 200; row < 400; ++row)
+    now.rows[row].values[0] = metric_trace::kMissing;
+  const auto found = dearer(with_regions(1, 600, Kind::kGauge, no_growth), now);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NEAR(found[0].part, 0.5, 0.05);
+}
+
 TEST(OrionCosts, NumbersThatCannotBeAreLeftOut) {
   const auto read = [](const Ended& ended) { return ended[kRead]; };
   for (const double odd : {std::numeric_limits<double>::infinity(), std::nan(""), -1e30, 1e38}) {

@@ -21,7 +21,7 @@ struct DearerRegion {
   double each = 0;                   ///< by how much the metric grows with each execution; negative: it falls
   double before = 0;                 ///< the same on the healthy trace
   double part =
-      0;  ///< so much of what the metric grew by (or fell) is due to executions that cost more; 1: all
+      0;  ///< so much of what the metric grew by (or fell) is due to executions that cost more; 1: all; of all regions at most 1
 
   bool operator==(const DearerRegion&) const = default;
 };
@@ -57,13 +57,14 @@ class Costs {
     Eigen::MatrixXd gram;     ///< of all rows
   };
   struct Explained {
-    Eigen::VectorXd costs;  ///< of an execution of each group; the last: of a row
-    double growth = 0;      ///< in all
+    Eigen::VectorXd costs;   ///< of an execution of each group; the last: of a row
+    Eigen::VectorXd counts;  ///< executions of each group, and rows, in which the growth is known
+    double growth = 0;       ///< in all
     size_t rows = 0;
-    double a_row() const { return rows == 0 ? 0 : growth / static_cast<double>(rows); }
   };
   Costs(const metric_trace::Series* healthy, const metric_trace::Series& now);
   Side side_of(const metric_trace::Series& series) const;
+  static double growth_a_row(const Side& side, size_t column);
   static Explained explain(const Side& side, size_t column, double sign);
 
   std::vector<Group> groups_;
