@@ -215,6 +215,32 @@ TEST(OrionCosts, RowsInWhichTheMetricIsNotKnownHaveNoPart) {
   EXPECT_NEAR(found[0].part, 0.5, 0.05);
 }
 
+TEST(OrionCosts, WhatGrowsByTimeAloneWithNoiseNamesNone) {
+  size_t named = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Draws noise(100 + seed);
+    const auto by_time = [&](const Ended& /*ended*/) { return 0.2 + noise.normal(); };
+    const auto by_nothing = [&](const Ended& /*ended*/) { return noise.normal(); };
+    named += !dearer(with_regions(seed, 600, Kind::kGauge, by_nothing),
+                     with_regions(1000 + seed, 400, Kind::kGauge, by_time))
+                  .empty();
+  }
+  EXPECT_LE(named, 3U) << "of 50";
+}
+
+TEST(OrionCosts, ALeakIsToldThoughTheMetricRisesAndFalls) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Draws noise(100 + seed);
+    const auto found =
+        dearer(with_regions(seed, 600, Kind::kGauge, [&](const Ended& /*ended*/) { return noise.normal(); }),
+               with_regions(1000 + seed, 400, Kind::kGauge,
+                            [&](const Ended& ended) { return ended[kRead] + noise.normal(); }));
+    ASSERT_FALSE(found.empty()) << seed;
+    EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+    EXPECT_NEAR(found[0].part, 1, 0.25) << seed;
+  }
+}
+
 TEST(OrionCosts, NumbersThatCannotBeAreLeftOut) {
   const auto read = [](const Ended& ended) { return ended[kRead]; };
   for (const double odd : {std::numeric_limits<double>::infinity(), std::nan(""), -1e30, 1e38}) {

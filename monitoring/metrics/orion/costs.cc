@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include <Eigen/Cholesky>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,6 +19,9 @@ namespace {
 constexpr double kTogether = 0.95;
 /// Below this part an execution does not cost more.
 constexpr double kLeastPart = 0.05;
+/// A cost that exceeds the one before by less than so many standard errors may be noise: among dozens of regions some
+/// always go a little with whatever grows.
+constexpr double kLeastErrors = 2.5;
 
 void for_each_ended(const Series& series, const auto& use) {
   for (size_t row = 0; row < series.rows(); ++row)
@@ -90,6 +94,25 @@ Eigen::VectorXd least_squares_above_zero(const Eigen::MatrixXd& gram, const Eige
     if (moved <= 1e-9 * std::max(1.0, moments.norm())) break;
   }
   return x;
+}
+
+/// The squares of the costs' standard errors, by the squares that they leave unexplained in so many rows. A cost of zero is
+/// as uncertain as if it were alone.
+Eigen::VectorXd variances_of(const Eigen::MatrixXd& gram, const Eigen::VectorXd& costs, double unexplained,
+                             size_t rows) {
+  std::vector<Eigen::Index> costly;
+  for (Eigen::Index i = 0; i < costs.size(); ++i)
+    if (costs[i] > 0) costly.push_back(i);
+  const auto count = static_cast<Eigen::Index>(costly.size());
+  const double of_row =
+      std::max(0.0, unexplained) / std::max(1.0, static_cast<double>(rows) - static_cast<double>(count));
+  Eigen::VectorXd out = of_row * gram.diagonal().cwiseMax(1e-12).cwiseInverse();
+  if (count == 0) return out;
+  const Eigen::MatrixXd of_costly = gram(costly, costly);
+  const Eigen::MatrixXd inverse = of_costly.ldlt().solve(Eigen::MatrixXd::Identity(count, count));
+  for (Eigen::Index i = 0; i < count; ++i)
+    out[costly[static_cast<size_t>(i)]] = of_row * std::max(0.0, inverse(i, i));
+  return out;
 }
 
 /// Those with executions now, the most first, at most `most`.
@@ -170,6 +193,7 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
   Explained out;
   Eigen::MatrixXd gram = side.gram;
   Eigen::VectorXd moments = Eigen::VectorXd::Zero(gram.cols());
+  double squares = 0;
   for (Eigen::Index row = 0; row < growth.size(); ++row) {
     if (!side.tells[static_cast<size_t>(row)]) continue;
     const auto ended = side.ended.row(row);
@@ -179,10 +203,13 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
     }
     moments += ended.transpose() * growth[row];
     out.growth += growth[row];
+    squares += growth[row] * growth[row];
     ++out.rows;
   }
   out.costs = least_squares_above_zero(gram, moments);
   out.counts = gram.rightCols<1>();
+  const double unexplained = squares - 2 * out.costs.dot(moments) + out.costs.dot(gram * out.costs);
+  out.variances = variances_of(gram, out.costs, unexplained, out.rows);
   return out;
 }
 
@@ -191,10 +218,10 @@ std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
   const double before = healthy_ ? growth_a_row(*healthy_, column) : 0, after = growth_a_row(now_, column);
   const double sign = after >= before ? 1 : -1;
   if (!(sign * after > 0) || sign * after <= sign * before) return {};
+  const Eigen::VectorXd nothing = Eigen::VectorXd::Zero(now_.ended.cols());
   const Explained now = explain(now_, column, sign),
-                  healthy = healthy_
-                                ? explain(*healthy_, column, sign)
-                                : Explained{.costs = Eigen::VectorXd::Zero(now_.ended.cols()), .counts = {}};
+                  healthy = healthy_ ? explain(*healthy_, column, sign)
+                                     : Explained{.costs = nothing, .counts = {}, .variances = nothing};
   // Nobody knows what an execution cost before.
   if (healthy_ && healthy.rows == 0) return {};
   // Of a metric that also falls, executions explain more than is left in the end.
@@ -202,8 +229,9 @@ std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
   std::vector<DearerRegion> out;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    const double more = (now.costs[at] - healthy.costs[at]) * now.counts[at];
+    const double dearer = now.costs[at] - healthy.costs[at], more = dearer * now.counts[at];
     if (more < kLeastPart * whole) continue;
+    if (dearer < kLeastErrors * std::sqrt(now.variances[at] + healthy.variances[at])) continue;
     out.push_back({.name = groups_[i].name,
                    .aliases = groups_[i].aliases,
                    .each = sign * now.costs[at],

@@ -57,9 +57,10 @@ class Costs {
     Eigen::MatrixXd gram;     ///< of all rows
   };
   struct Explained {
-    Eigen::VectorXd costs;   ///< of an execution of each group; the last: of a row
-    Eigen::VectorXd counts;  ///< executions of each group, and rows, in which the growth is known
-    double growth = 0;       ///< in all
+    Eigen::VectorXd costs;      ///< of an execution of each group; the last: of a row
+    Eigen::VectorXd counts;     ///< executions of each group, and rows, in which the growth is known
+    Eigen::VectorXd variances;  ///< squares of the costs' standard errors
+    double growth = 0;          ///< in all
     size_t rows = 0;
   };
   Costs(const metric_trace::Series* healthy, const metric_trace::Series& now);
