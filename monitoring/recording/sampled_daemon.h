@@ -92,7 +92,7 @@ class SampledDaemon {
   struct RegionState {
     std::optional<uint32_t> place;  ///< none: it has no place yet
     std::optional<double>
-        ended;  ///< of the process's executions at the last sample; none: it had not ended one, or was not asked
+        ended;  ///< count of the process's executions at the last sample; none: none was known
   };
   std::map<std::string, RegionState> region_;  ///< key: name of a region
 };

@@ -54,10 +54,10 @@ class Costs {
     const metric_trace::Series* series = nullptr;
     std::vector<bool> tells;  ///< index: row; it says what ended
     Eigen::MatrixXd ended;    ///< rows by groups, and a last column of ones; zero in rows that do not say it
-    Eigen::MatrixXd gram;     ///< of all rows
+    Eigen::MatrixXd gram;     ///< products of all rows
   };
   struct Explained {
-    Eigen::VectorXd costs;      ///< of an execution of each group; the last: of a row
+    Eigen::VectorXd costs;      ///< cost of an execution of each group; the last: of a row
     Eigen::VectorXd counts;     ///< executions of each group, and rows, in which the growth is known
     Eigen::VectorXd variances;  ///< squares of the costs' standard errors
     double growth = 0;          ///< in all

@@ -173,7 +173,7 @@ class Builder {
   std::string build_id_;
   int64_t last_t_ns_ = 0;
   size_t segment_begin_ = 0;
-  size_t silent_ = 0;  ///< of the last rows, so many do not say what ended
+  size_t silent_ = 0;  ///< number of the last rows that do not say what ended
   bool begun_ = false;
 };
 
