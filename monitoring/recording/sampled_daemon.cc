@@ -159,10 +159,14 @@ void SampledDaemon::fill_regions(std::vector<metric_trace::RegionActivity>& acti
   for (const auto& [name, ended] : page_->reader.values().ended) {
     const auto region = region_.find(name);
     if (region == region_.end()) continue;
-    const std::optional<double> before = std::exchange(region->second.ended, ended);
+    std::optional<double> before = std::exchange(region->second.ended, ended);
+    // Who was asked before, and did not name it, had not ended any.
+    if (!before && page_->counted) before = 0;
     if (before && ended > *before && region->second.place)
       by_place[*region->second.place].ended = static_cast<float>(ended - *before);
   }
+  // A page that names as many as are taken may have more.
+  page_->counted = page_->reader.values().ended.size() < SamplePage::kMostRegions;
   for (auto& [place, each] : by_place) {
     each.region = place;
     activity.push_back(each);

@@ -60,6 +60,7 @@ class SampledDaemon {
     SamplePage reader;
     PageNames placed;                            ///< names for which `columns` was made
     std::vector<std::optional<size_t>> columns;  ///< index: metric of the page; none: it has no column
+    bool counted = false;                        ///< a row has said how many executions ended before
   };
   /// What the process may use at most of its resources; kMissing: not known.
   struct Limits {
@@ -91,7 +92,7 @@ class SampledDaemon {
   struct RegionState {
     std::optional<uint32_t> place;  ///< none: it has no place yet
     std::optional<double>
-        ended;  ///< of the process's executions at the last sample; none: this process was not asked
+        ended;  ///< count of the process's executions at the last sample; none: none was known
   };
   std::map<std::string, RegionState> region_;  ///< key: name of a region
 };

@@ -229,6 +229,14 @@ TEST(Selection, TakesSourcesMetricsAndTimes) {
   const Trace named = select(trace, {.source = "", .metrics = {"a"}}, INT64_MIN);
   EXPECT_EQ(named.header.metrics.size(), 1u);
   EXPECT_TRUE(named.rows[2].restarts.empty());
+  EXPECT_TRUE(named.rows[2].activity.empty());
+  const Trace of_sources = select(trace, {.source = "", .metrics = {"a"}, .regions = true}, INT64_MIN);
+  EXPECT_EQ(of_sources.header.sources.size(), 1u) << "the other one has no such metric";
+  EXPECT_TRUE(of_sources.header.regions.empty());
+  const Trace with_regions = select(trace, {.source = "", .metrics = {"b"}, .regions = true}, INT64_MIN);
+  ASSERT_EQ(with_regions.header.regions.size(), 1u);
+  EXPECT_EQ(with_regions.rows[2].activity.size(), 1u);
+  EXPECT_TRUE(check(with_regions.header, with_regions.rows[2]).ok());
   EXPECT_TRUE(select(trace, {.source = "nobody", .metrics = {}}, 0).header.metrics.empty());
 }
 

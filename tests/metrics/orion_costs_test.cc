@@ -1,4 +1,9 @@
 // Which executions a metric grows with, on made-up traces.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "monitoring/metrics/orion/costs.h"
@@ -121,6 +126,145 @@ TEST(OrionCosts, ARestartAndMissingRowsAreNoGrowth) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
   EXPECT_NEAR(found[0].each, 1, 0.05);
+}
+
+/// The daemon's page did not answer in these rows: the next row that has one says what ended in all of them.
+void lose_pages(Trace& trace, size_t every, size_t rows) {
+  trace.header.metrics.push_back({.name = "kintsugi_calls", .kind = Kind::kGauge, .source = 0});
+  for (size_t row = 0; row < trace.rows.size(); ++row) {
+    trace.rows[row].values.push_back(static_cast<double>(row % 7));
+    if (row == 0 || row % every >= rows || row + 1 == trace.rows.size()) continue;
+    trace.rows[row].values[1] = metric_trace::kMissing;
+    for (const auto& lost : std::exchange(trace.rows[row].activity, {})) {
+      auto& next = trace.rows[row + 1].activity;
+      const auto same = std::ranges::find(next, lost.region, &metric_trace::RegionActivity::region);
+      if (same == next.end())
+        next.push_back(lost);
+      else
+        same->ended += lost.ended;
+    }
+  }
+}
+
+TEST(OrionCosts, WhatEndedWhileThePageDidNotAnswerIsOfAllThoseRows) {
+  const auto read = [](const Ended& ended) { return ended[kRead]; };
+  Trace now = with_regions(2, 300, Kind::kGauge, read);
+  lose_pages(now, 50, 12);
+  const auto found = dearer(with_regions(1, 600, Kind::kGauge, no_growth), now);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+  EXPECT_NEAR(found[0].each, 1, 0.1);
+  EXPECT_NEAR(found[0].part, 1, 0.1);
+}
+
+TEST(OrionCosts, RowsThatAreMissingShareWhatEnded) {
+  const auto read = [](const Ended& ended) { return ended[kRead]; };
+  Trace now = with_regions(2, 300, Kind::kCounter, read);
+  lose_pages(now, 50, 12);
+  std::erase_if(now.rows, [](const auto& row) { return std::isnan(row.values[1]); });
+  const auto found = dearer(with_regions(1, 600, Kind::kCounter, no_growth), now);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+  EXPECT_NEAR(found[0].each, 1, 0.1);
+}
+
+void forget_what_ended(Trace& trace, size_t until) {
+  for (size_t row = 0; row < until; ++row)
+    for (auto& each : trace.rows[row].activity)
+      each = {.region = each.region, .open = 1};
+}
+
+TEST(OrionCosts, AHealthyTraceOfAnOlderMonitorMakesNothingDearer) {
+  const auto cost = [](const Ended& ended) { return 2 * ended[kRead] + 50 * ended[kCommit] + 3; };
+  const Trace now = with_regions(2, 200, Kind::kCounter, cost);
+  Trace older = with_regions(1, 600, Kind::kCounter, [&](const Ended& ended) { return 0.9 * cost(ended); });
+  forget_what_ended(older, 600);
+  EXPECT_TRUE(dearer(older, now).empty());
+  // The monitor was upgraded during the healthy time.
+  Trace both = with_regions(1, 600, Kind::kCounter, cost);
+  for (size_t row = 0; row < both.rows.size(); ++row)
+    both.rows[row].values[0] -= static_cast<double>(row);
+  forget_what_ended(both, 450);
+  EXPECT_TRUE(dearer(both, now).empty());
+}
+
+double sum_of_parts(const std::vector<DearerRegion>& regions) {
+  double sum = 0;
+  for (const DearerRegion& each : regions)
+    sum += each.part;
+  return sum;
+}
+
+TEST(OrionCosts, PartsOfWhatAlsoFallsAreNoMoreThanAll) {
+  // What reads and deletes take, commits give back, nearly.
+  const auto queue = [](const Ended& ended) { return ended[kRead] + ended[kDelete] - 1.9 * ended[kCommit]; };
+  const auto found =
+      dearer(with_regions(1, 600, Kind::kGauge, no_growth), with_regions(2, 400, Kind::kGauge, queue));
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+  EXPECT_LE(sum_of_parts(found), 1 + 1e-6);
+}
+
+TEST(OrionCosts, RowsInWhichTheMetricIsNotKnownHaveNoPart) {
+  const auto half = [](const Ended& ended) { return ended[kRead] + 1.5; };
+  Trace now = with_regions(2, 400, Kind::kGauge, half);
+  for (size_t row = 200; row < 400; ++row)
+    now.rows[row].values[0] = metric_trace::kMissing;
+  const auto found = dearer(with_regions(1, 600, Kind::kGauge, no_growth), now);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NEAR(found[0].part, 0.5, 0.05);
+}
+
+TEST(OrionCosts, WhatGrowsByTimeAloneWithNoiseNamesNone) {
+  size_t named = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Draws noise(100 + seed);
+    const auto by_time = [&](const Ended& /*ended*/) { return 0.2 + noise.normal(); };
+    const auto by_nothing = [&](const Ended& /*ended*/) { return noise.normal(); };
+    named += !dearer(with_regions(seed, 600, Kind::kGauge, by_nothing),
+                     with_regions(1000 + seed, 400, Kind::kGauge, by_time))
+                  .empty();
+  }
+  EXPECT_LE(named, 3U) << "of 50";
+}
+
+TEST(OrionCosts, ALeakIsToldThoughTheMetricRisesAndFalls) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Draws noise(100 + seed);
+    const auto found =
+        dearer(with_regions(seed, 600, Kind::kGauge, [&](const Ended& /*ended*/) { return noise.normal(); }),
+               with_regions(1000 + seed, 400, Kind::kGauge,
+                            [&](const Ended& ended) { return ended[kRead] + noise.normal(); }));
+    ASSERT_FALSE(found.empty()) << seed;
+    EXPECT_EQ(found[0].name, "chunkserver.read_chunk");
+    EXPECT_NEAR(found[0].part, 1, 0.25) << seed;
+  }
+}
+
+TEST(OrionCosts, NumbersThatCannotBeAreLeftOut) {
+  const auto read = [](const Ended& ended) { return ended[kRead]; };
+  for (const double odd : {std::numeric_limits<double>::infinity(), std::nan(""), -1e30, 1e38}) {
+    Trace now = with_regions(2, 200, Kind::kGauge, read);
+    now.rows[50].activity = {{kRead, 0, static_cast<float>(odd)}};
+    now.rows[120].values[0] = odd;
+    for (const DearerRegion& each : dearer(with_regions(1, 600, Kind::kGauge, no_growth), now)) {
+      EXPECT_TRUE(std::isfinite(each.each) && std::isfinite(each.before) && std::isfinite(each.part)) << odd;
+      EXPECT_EQ(describe(each).find("nan"), std::string::npos) << describe(each);
+    }
+  }
+}
+
+TEST(OrionCosts, NoRowsOneRowAndARestartAtEachRowNameNone) {
+  const auto read = [](const Ended& ended) { return ended[kRead]; };
+  const Trace healthy = with_regions(1, 600, Kind::kGauge, read);
+  for (const size_t rows : {0, 1, 2})
+    EXPECT_TRUE(dearer(healthy, with_regions(2, rows, Kind::kGauge, read)).empty()) << rows;
+  Trace restarts = with_regions(2, 100, Kind::kGauge, read);
+  for (auto& row : restarts.rows)
+    row.restarts = {{.source = 0, .build_id = "b1"}};
+  EXPECT_TRUE(dearer(healthy, restarts).empty());
+  EXPECT_TRUE(dearer(restarts, restarts).empty());
+  (void)dearer(restarts, healthy);
 }
 
 /// What comes of it in a report: a process with a metric that leaks, and a region that is open more than before.

@@ -78,5 +78,34 @@ TEST(RunningOut, AShortLifeSaysNothing) {
   EXPECT_TRUE(running_out(Series{}, kDay).empty());
 }
 
+TEST(RunningOut, ItIsToldWithWhatItGoesWithNowAndNotHoursAgo) {
+  // Commits leaked in an earlier life and were mended; reads leak in this one.
+  HealthyProcess process(1);
+  Draws draws(2);
+  double leaked = 0;
+  std::vector<std::vector<metric_trace::RegionActivity>> activity;
+  metric_trace::Trace trace = metric_trace::gauges(HealthyProcess::names(), 6000, [&](size_t row) {
+    const bool earlier = row < 4000, commits = draws.below(5) == 0, reads = draws.below(5) == 0;
+    if (row == 4000) leaked = 0;
+    if (earlier ? commits : reads) leaked += 1;
+    auto& of_row = activity.emplace_back();
+    if (commits) of_row.push_back({.region = 0, .open = 0, .ended = 1});
+    if (reads) of_row.push_back({.region = 1, .open = 0, .ended = 1});
+    std::vector<double> values = process.next();
+    values[kOpenDescriptors] = 40 + leaked;
+    return values;
+  });
+  trace.header.metrics[kOpenDescriptors].limit = 1024;
+  trace.header.regions = {{"chunkserver.commit", 0}, {"chunkserver.read_chunk", 0}};
+  for (size_t row = 0; row < trace.rows.size(); ++row)
+    trace.rows[row].activity = activity[row];
+  trace.rows[4000].restarts = {{.source = 0, .build_id = "b1"}};
+  const std::vector<RunsOut> found = running_out(metric_trace::series_of(trace, 0), kDay);
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_EQ(found[0].grows_with.size(), 1U);
+  EXPECT_EQ(found[0].grows_with[0].name, "chunkserver.read_chunk");
+  EXPECT_NEAR(found[0].grows_with[0].part, 1, 0.05);
+}
+
 }  // namespace
 }  // namespace kintsugi::augury

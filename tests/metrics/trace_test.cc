@@ -283,6 +283,25 @@ TEST(TraceKeeper, ARowCutByACrashIsTheEndOfItsFileAndNotMore) {
   EXPECT_FALSE(read_trace(first)) << "as a file of its own it is damaged";
 }
 
+TEST(TraceKeeper, FilesOfANewerMonitorStayAsLongAsOthers) {
+  const Folder folder;
+  fs::create_directory(folder / "t");
+  const std::string old = folder / "t/0000000000000001.trace", newer = folder / "t/0000000000000002.trace";
+  for (const std::string& path : {newer, old})
+    std::ofstream(path, std::ios::binary) << std::string("KSGTRACE\x63\0\0\0what it says", 24);
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(48));
+  const Trace trace = small_trace();
+  auto keeper =
+      TraceFiles::open({.directory = folder / "t", .most_time = std::chrono::hours(24)}, trace.header);
+  ASSERT_TRUE(keeper) << keeper.error();
+  Row row = trace.rows[0];
+  row.t_ns = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  for (int i = 0; i < 5; ++i, row.t_ns += 3600 * kSecond)
+    ASSERT_TRUE((*keeper)->append(row).ok());
+  EXPECT_TRUE(fs::exists(newer)) << "it was written today";
+  EXPECT_FALSE(fs::exists(old));
+}
+
 TEST(TraceKeeper, ADiskThatCannotBeWrittenIsAnErrorOfTheRowOnly) {
   const Folder folder;
   const Trace trace = small_trace();

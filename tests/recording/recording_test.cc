@@ -31,12 +31,16 @@ using std::chrono::seconds;
 /// The pages of a daemon, on a thread of their own.
 class FakeDaemon {
  public:
-  FakeDaemon() : http_(loop_.runtime()) {
+  /// With `deletes` its first execution of chunkserver.delete is open in two samples, and has ended in the third.
+  explicit FakeDaemon(bool deletes = false) : http_(loop_.runtime()) {
     metrics_.counter("kintsugi_calls_total", "Calls.", {}, [this] { return calls += 10.0; });
     metrics_.gauge("kintsugi_free", "Free.", {{"disk", "a b"}}, [] { return 0.5; });
-    metrics_.sample_regions([this](std::string& lines) {
+    metrics_.sample_regions([this, deletes](std::string& lines) {
       ended += 5;
-      lines += fmt::format("chunkserver.write=2\nchunkserver.read=3 chunkserver.write={}\n", ended);
+      const bool deleted = ended > 10;
+      lines += fmt::format("{}chunkserver.write=2\n{}chunkserver.read=3 chunkserver.write={}\n",
+                           deletes && !deleted ? "chunkserver.delete=1 " : "",
+                           deletes && deleted ? "chunkserver.delete=1 " : "", ended);
     });
     http_.handle("/debug/sample/names", [this](std::string_view) {
       return http::Response{.body = "# pid " + std::to_string(pid) + "\n" + metrics_.sample_names()};
@@ -137,6 +141,19 @@ TEST_F(Recorded, ARowHasWhatTheKernelAndTheDaemonItselfSay) {
       << "nobody knows what ended since when";
   EXPECT_EQ(trace.rows[0].restarts.size(), 1u) << "nothing before it counts";
   EXPECT_TRUE(trace.rows[1].restarts.empty());
+}
+
+TEST_F(Recorded, TheFirstExecutionOfARegionCounts) {
+  FakeDaemon daemon(/*deletes=*/true);
+  Recording recording(loop_.runtime(), options());
+  recording.set_targets({daemon.target("chunkserver-1")});
+  tick(recording, 4);
+  const Trace trace = this->trace();
+  ASSERT_EQ(trace.header.regions[0].name, "chunkserver.delete");
+  const auto of_delete = [&](size_t row) { return trace.rows[row].activity.at(0); };
+  EXPECT_EQ(of_delete(1), (metric_trace::RegionActivity{.region = 0, .open = 1, .ended = 0}));
+  EXPECT_EQ(of_delete(2), (metric_trace::RegionActivity{.region = 0, .open = 0, .ended = 1}));
+  EXPECT_EQ(of_delete(3).region, 2U) << "none of it since";
 }
 
 double limit_of_descriptors(SampledDaemon& daemon) {

@@ -97,7 +97,10 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   }
   std::ranges::stable_sort(out, {}, [](const RunsOut& each) { return each.exhaustion.seconds_left; });
   if (out.empty()) return out;
-  const orion::Costs costs(series);
+  // What it went with before does not matter any more.
+  const auto begin = static_cast<size_t>(longer.begin);
+  const Series present = metric_trace::slice(series, begin, begin + static_cast<size_t>(longer.rows));
+  const orion::Costs costs(present);
   for (RunsOut& each : out)
     each.grows_with =
         costs.dearer(static_cast<size_t>(std::ranges::find(series.names, each.metric) - series.names.begin()),

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include <Eigen/Cholesky>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,17 +21,44 @@ namespace {
 constexpr double kTogether = 0.95;
 /// Below this part an execution does not cost more.
 constexpr double kLeastPart = 0.05;
+/// A cost that exceeds the one before by less than so many standard errors may be noise: among dozens of regions some
+/// always go a little with whatever grows.
+constexpr double kLeastErrors = 2.5;
 
-/// How many executions of each region ended in each row.
-std::map<std::string, Eigen::VectorXd> ended_by_name(const Series& series) {
-  std::map<std::string, Eigen::VectorXd> out;
+void for_each_ended(const Series& series, const auto& use) {
   for (size_t row = 0; row < series.rows(); ++row)
-    for (const metric_trace::RegionActivity& each : series.activity[row]) {
-      if (!(each.ended > 0)) continue;
-      Eigen::VectorXd& ended = out[series.regions[each.region]];
-      if (ended.size() == 0) ended = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(series.rows()));
-      ended[static_cast<Eigen::Index>(row)] += static_cast<double>(each.ended);
-    }
+    for (const metric_trace::RegionActivity& each : series.activity[row])
+      if (each.ended > 0 && std::isfinite(each.ended))
+        use(static_cast<Eigen::Index>(row), series.regions[each.region], static_cast<double>(each.ended));
+}
+
+/// How many executions of each of these regions ended in each row.
+std::map<std::string, Eigen::VectorXd> ended_by_name(const Series& series,
+                                                     const std::vector<std::string>& names) {
+  std::map<std::string, Eigen::VectorXd> out;
+  for (const std::string& name : names)
+    out[name] = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(series.rows()));
+  for_each_ended(series, [&](Eigen::Index row, const std::string& name, double ended) {
+    if (const auto found = out.find(name); found != out.end()) found->second[row] += ended;
+  });
+  return out;
+}
+
+/// Rows between the first and the last of a life in which something ended. Others may be of an older monitor or daemon,
+/// which does not say what ended.
+std::vector<bool> telling_rows(const Series& series) {
+  std::vector<bool> out(series.rows());
+  const auto tells = [&](size_t row) {
+    return std::ranges::any_of(series.activity[row], [](const auto& each) { return each.ended > 0; });
+  };
+  for (const metric_trace::Segment& life : series.segments) {
+    size_t begin = life.begin, end = life.end;
+    while (begin < end && !tells(begin))
+      ++begin;
+    while (begin < end && !tells(end - 1))
+      --end;
+    std::fill(out.begin() + static_cast<ptrdiff_t>(begin), out.begin() + static_cast<ptrdiff_t>(end), true);
+  }
   return out;
 }
 
@@ -53,15 +81,37 @@ Eigen::VectorXd growth_of(const Series& series, size_t column) {
   return out;
 }
 
-/// Those with executions now, the most first.
-std::vector<std::string> names_by_count(const std::map<std::string, Eigen::VectorXd>& ended) {
+/// The squares of the costs' standard errors, by the squares that they leave unexplained in so many rows. A cost of zero is
+/// as uncertain as if it were alone.
+Eigen::VectorXd variances_of(const Eigen::MatrixXd& gram, const Eigen::VectorXd& costs, double unexplained,
+                             size_t rows) {
+  std::vector<Eigen::Index> costly;
+  for (Eigen::Index i = 0; i < costs.size(); ++i)
+    if (costs[i] > 0) costly.push_back(i);
+  const auto count = static_cast<Eigen::Index>(costly.size());
+  const double of_row =
+      std::max(0.0, unexplained) / std::max(1.0, static_cast<double>(rows) - static_cast<double>(count));
+  Eigen::VectorXd out = of_row * gram.diagonal().cwiseMax(1e-12).cwiseInverse();
+  if (count == 0) return out;
+  const Eigen::MatrixXd of_costly = gram(costly, costly);
+  const Eigen::MatrixXd inverse = of_costly.ldlt().solve(Eigen::MatrixXd::Identity(count, count));
+  for (Eigen::Index i = 0; i < count; ++i)
+    out[costly[static_cast<size_t>(i)]] = of_row * std::max(0.0, inverse(i, i));
+  return out;
+}
+
+/// Those with executions now, the most first, at most `most`.
+std::vector<std::string> names_by_count(const Series& now, size_t most) {
+  std::map<std::string, double> sums;
+  for_each_ended(now,
+                 [&](Eigen::Index /*row*/, const std::string& name, double ended) { sums[name] -= ended; });
   std::vector<std::pair<double, std::string>> counts;
-  for (const auto& [name, each] : ended)
-    counts.emplace_back(-each.sum(), name);
+  for (const auto& [name, sum] : sums)
+    counts.emplace_back(sum, name);
   std::ranges::sort(counts);
   std::vector<std::string> names;
   for (auto& [count, name] : counts)
-    names.push_back(std::move(name));
+    if (names.size() < most) names.push_back(std::move(name));
   return names;
 }
 
@@ -75,14 +125,13 @@ std::string describe(const DearerRegion& region) {
       std::abs(region.before) > 0 ? fmt::format(", {:.3g} before", std::abs(region.before)) : "";
   return fmt::format("it {} by {:.3g} with each {}{}{}: {:.0f} % of that",
                      region.each < 0 ? "falls" : "grows", std::abs(region.each), region.name, also, before,
-                     100 * std::min(region.part, 1.0));
+                     100 * region.part);
 }
 
 Costs::Costs(const Series* healthy, const Series& now) {
   // Counts go together by how they vary now: that is what the costs of now are told apart by.
-  const auto ended = ended_by_name(now);
-  std::vector<std::string> names = names_by_count(ended);
-  names.resize(std::min(names.size(), kMostRegions));
+  const std::vector<std::string> names = names_by_count(now, kMostRegions);
+  const auto ended = ended_by_name(now, names);
   for (const std::string& name : names) {
     const auto group = std::ranges::find_if(
         groups_, [&](const Group& each) { return go_together(ended.at(each.name), ended.at(name)); });
@@ -96,16 +145,32 @@ Costs::Costs(const Series* healthy, const Series& now) {
 }
 
 Costs::Side Costs::side_of(const Series& series) const {
-  const auto ended = ended_by_name(series);
-  Side side{.series = &series, .ended = {}, .gram = {}};
+  std::vector<std::string> names;
+  for (const Group& group : groups_)
+    names.push_back(group.name);
+  const auto ended = ended_by_name(series, names);
+  Side side{.series = &series, .tells = telling_rows(series), .ended = {}, .gram = {}};
   side.ended = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(series.rows()),
                                      static_cast<Eigen::Index>(groups_.size()) + 1);
   for (size_t i = 0; i < groups_.size(); ++i)
-    if (const auto found = ended.find(groups_[i].name); found != ended.end())
-      side.ended.col(static_cast<Eigen::Index>(i)) = found->second;
+    side.ended.col(static_cast<Eigen::Index>(i)) = ended.at(groups_[i].name);
   side.ended.rightCols<1>().setOnes();
+  for (size_t row = 0; row < series.rows(); ++row)
+    if (!side.tells[row]) side.ended.row(static_cast<Eigen::Index>(row)).setZero();
   side.gram = side.ended.transpose() * side.ended;
   return side;
+}
+
+double Costs::growth_a_row(const Side& side, size_t column) {
+  const Eigen::VectorXd growth = growth_of(*side.series, column);
+  double sum = 0;
+  size_t rows = 0;
+  for (Eigen::Index row = 0; row < growth.size(); ++row) {
+    if (!side.tells[static_cast<size_t>(row)] || !std::isfinite(growth[row])) continue;
+    sum += growth[row];
+    ++rows;
+  }
+  return rows == 0 ? 0 : sum / static_cast<double>(rows);
 }
 
 Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
@@ -113,7 +178,9 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
   Explained out;
   Eigen::MatrixXd gram = side.gram;
   Eigen::VectorXd moments = Eigen::VectorXd::Zero(gram.cols());
+  double squares = 0;
   for (Eigen::Index row = 0; row < growth.size(); ++row) {
+    if (!side.tells[static_cast<size_t>(row)]) continue;
     const auto ended = side.ended.row(row);
     if (!std::isfinite(growth[row])) {
       gram -= ended.transpose() * ended;
@@ -121,31 +188,40 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
     }
     moments += ended.transpose() * growth[row];
     out.growth += growth[row];
+    squares += growth[row] * growth[row];
     ++out.rows;
   }
   out.costs = metric_trace::least_squares_above_zero(gram, moments);
+  out.counts = gram.rightCols<1>();
+  const double unexplained = squares - 2 * out.costs.dot(moments) + out.costs.dot(gram * out.costs);
+  out.variances = variances_of(gram, out.costs, unexplained, out.rows);
   return out;
 }
 
 std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
   if (groups_.empty()) return {};
-  const auto of_healthy = [&](double sign) {
-    return healthy_ ? explain(*healthy_, column, sign)
-                    : Explained{.costs = Eigen::VectorXd::Zero(now_.ended.cols())};
-  };
-  const double sign = explain(now_, column, 1).a_row() >= of_healthy(1).a_row() ? 1 : -1;
-  const Explained healthy = of_healthy(sign), now = explain(now_, column, sign);
-  if (!(now.growth > 0) || now.a_row() <= healthy.a_row()) return {};
+  const double before = healthy_ ? growth_a_row(*healthy_, column) : 0, after = growth_a_row(now_, column);
+  const double sign = after >= before ? 1 : -1;
+  if (!(sign * after > 0) || sign * after <= sign * before) return {};
+  const Eigen::VectorXd nothing = Eigen::VectorXd::Zero(now_.ended.cols());
+  const Explained now = explain(now_, column, sign),
+                  healthy = healthy_ ? explain(*healthy_, column, sign)
+                                     : Explained{.costs = nothing, .counts = {}, .variances = nothing};
+  // Nobody knows what an execution cost before.
+  if (healthy_ && healthy.rows == 0) return {};
+  // Of a metric that also falls, executions explain more than is left in the end.
+  const double whole = std::max(now.growth, now.costs.dot(now.counts));
   std::vector<DearerRegion> out;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    const double more = (now.costs[at] - healthy.costs[at]) * now_.ended.col(at).sum();
-    if (more < kLeastPart * now.growth) continue;
+    const double dearer = now.costs[at] - healthy.costs[at], more = dearer * now.counts[at];
+    if (more < kLeastPart * whole) continue;
+    if (dearer < kLeastErrors * std::sqrt(now.variances[at] + healthy.variances[at])) continue;
     out.push_back({.name = groups_[i].name,
                    .aliases = groups_[i].aliases,
                    .each = sign * now.costs[at],
                    .before = sign * healthy.costs[at],
-                   .part = more / now.growth});
+                   .part = more / whole});
   }
   std::ranges::stable_sort(out, std::greater(), &DearerRegion::part);
   out.resize(std::min(out.size(), most));

@@ -21,7 +21,7 @@ struct DearerRegion {
   double each = 0;                   ///< by how much the metric grows with each execution; negative: it falls
   double before = 0;                 ///< the same on the healthy trace
   double part =
-      0;  ///< so much of what the metric grew by (or fell) is due to executions that cost more; 1: all
+      0;  ///< so much of what the metric grew by (or fell) is due to executions that cost more; 1: all; of all regions at most 1
 
   bool operator==(const DearerRegion&) const = default;
 };
@@ -52,17 +52,20 @@ class Costs {
   };
   struct Side {
     const metric_trace::Series* series = nullptr;
-    Eigen::MatrixXd ended;  ///< rows by groups, and a last column of ones
-    Eigen::MatrixXd gram;   ///< of all rows
+    std::vector<bool> tells;  ///< index: row; it says what ended
+    Eigen::MatrixXd ended;    ///< rows by groups, and a last column of ones; zero in rows that do not say it
+    Eigen::MatrixXd gram;     ///< products of all rows
   };
   struct Explained {
-    Eigen::VectorXd costs;  ///< of an execution of each group; the last: of a row
-    double growth = 0;      ///< in all
+    Eigen::VectorXd costs;      ///< cost of an execution of each group; the last: of a row
+    Eigen::VectorXd counts;     ///< executions of each group, and rows, in which the growth is known
+    Eigen::VectorXd variances;  ///< squares of the costs' standard errors
+    double growth = 0;          ///< in all
     size_t rows = 0;
-    double a_row() const { return rows == 0 ? 0 : growth / static_cast<double>(rows); }
   };
   Costs(const metric_trace::Series* healthy, const metric_trace::Series& now);
   Side side_of(const metric_trace::Series& series) const;
+  static double growth_a_row(const Side& side, size_t column);
   static Explained explain(const Side& side, size_t column, double sign);
 
   std::vector<Group> groups_;

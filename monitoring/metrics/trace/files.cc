@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -62,6 +63,14 @@ Result<std::vector<fs::path>> files_in(const std::string& directory) {
   if (error) return Status(Code::kIoError, fmt::format("{}: {}", directory, error.message()));
   std::ranges::sort(paths);
   return paths;
+}
+
+/// When somebody wrote the file last; 0: it is gone.
+int64_t written_ns(const fs::path& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  return error ? 0
+               : std::chrono::nanoseconds(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
 Status nothing_in(const std::string& directory) {
@@ -227,6 +236,8 @@ Status TraceFiles::find_files() {
     File file{.number = number, .bytes = fs::file_size(found, error)};
     if (const auto beginning = read_beginning(found); beginning && !beginning->rows.empty())
       file.began_ns = beginning->rows.front().t_ns;
+    else  // of a newer monitor, say, which will be back: it is no older than others
+      file.began_ns = written_ns(found);
     files_.push_back(file);
     next_number_ = number + 1;
   }

@@ -67,7 +67,7 @@ class TraceFiles {
   struct File {
     uint64_t number = 0;
     uint64_t bytes = 0;
-    int64_t began_ns = 0;  ///< time of its first row
+    int64_t began_ns = 0;  ///< time of its first row; of a file that cannot be read, when it was written
   };
   TraceFiles(TraceFilesOptions options, Header header)
       : options_(std::move(options)), header_(std::move(header)) {}

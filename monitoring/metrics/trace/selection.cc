@@ -35,7 +35,8 @@ Trace select(const Trace& trace, const Selection& selection, int64_t since_ns) {
   const bool with_regions = selection.regions || selection.metrics.empty();
   for (size_t i = 0; i < header.regions.size() && with_regions && !columns.empty(); ++i) {
     Region region = header.regions[i];
-    if (!is_wanted(region.source)) continue;
+    // A source without any of the metrics is not there.
+    if (!is_wanted(region.source) || (!selection.metrics.empty() && !sources[region.source])) continue;
     region.source = place(region.source);
     regions[i] = static_cast<uint32_t>(selected.header.regions.size());
     selected.header.regions.push_back(std::move(region));

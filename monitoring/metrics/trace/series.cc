@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kintsugi::metric_trace {
 namespace {
@@ -77,6 +78,7 @@ class Builder {
     end_segment();
     begun_ = true;
     segment_begin_ = out_.t_ns.size();
+    silent_ = 0;
     std::ranges::fill(last_, kMissing);
     remember(row);
     last_t_ns_ = row.t_ns;
@@ -92,6 +94,7 @@ class Builder {
     rows_.resize(rows_.size() + columns_.size(), kMissing);
     out_.t_ns.push_back(t_ns);
     out_.activity.emplace_back();
+    ++silent_;
   }
 
   void push(const Row& row) {
@@ -107,8 +110,33 @@ class Builder {
     for (const RegionActivity& one : row.activity)
       if (regions_[one.region] != kElsewhere)
         activity.push_back({.region = regions_[one.region], .open = one.open, .ended = one.ended});
+    if (activity.empty() && misses_values(row))
+      ++silent_;
+    else
+      share_what_ended();
     remember(row);
     last_t_ns_ = row.t_ns;
+  }
+
+  /// It has no value of what the last row that was not silent has: the daemon's page did not answer.
+  bool misses_values(const Row& row) const {
+    const auto last_told = static_cast<double>(out_.t_ns.size() - 1 - silent_);
+    for (size_t i = 0; i < columns_.size(); ++i)
+      if (last_row_[i] == last_told && !std::isnan(last_[i]) && std::isnan(row.values[columns_[i]]))
+        return true;
+    return false;
+  }
+
+  /// The last row says what ended since the row before the silent ones, as much in each as in another.
+  void share_what_ended() {
+    const size_t last = out_.activity.size() - 1, silent = std::exchange(silent_, 0);
+    if (silent == 0) return;
+    for (RegionActivity& each : out_.activity[last]) {
+      if (!(each.ended > 0)) continue;
+      each.ended /= static_cast<float>(silent + 1);
+      for (size_t row = last - silent; row < last; ++row)
+        out_.activity[row].push_back({.region = each.region, .open = 0, .ended = each.ended});
+    }
   }
 
   void remember(const Row& row) {
@@ -145,6 +173,7 @@ class Builder {
   std::string build_id_;
   int64_t last_t_ns_ = 0;
   size_t segment_begin_ = 0;
+  size_t silent_ = 0;  ///< number of the last rows that do not say what ended
   bool begun_ = false;
 };
 

@@ -42,7 +42,8 @@ inline constexpr int64_t kLongestGap = 60;
 inline constexpr size_t kMostCarried = 3;
 
 /// The series of one source. A restart, a counter that decreases, a clock that steps and a long gap begin a new segment,
-/// whose first row is left out because rates need the one before. Rows that are missing in between are there as NaN.
+/// whose first row is left out because rates need the one before. Rows that are missing in between are there as NaN. What
+/// ended while a daemon's page did not answer is shared evenly among the rows of that time.
 /// REQUIRES: source < trace.header.sources.size().
 Series series_of(const Trace& trace, uint32_t source);
 

@@ -44,6 +44,7 @@ STEADY_FAULT = 90.0  # seconds of a fault that reaches no limit: a hog, a hang o
 MOST_CONNECTIONS = 150  # that a client which closes none of them may have
 DELAY = 1.0  # seconds that each message waits
 BUSY = 0.1  # seconds that a server computes for each message
+COUNTED, JOBS_COUNTED = 8, 80  # seconds in which passes are counted: clients that work and rest do so about twice
 FEWEST_RATE = 0.2  # passes a second that are counted on, however few there were
 FEWEST_SOCKETS = 40  # that leak until the limit: fewer come and go in a healthy process
 SLOW_LEAK = 10  # times as long until its end, which a run does not wait for
@@ -126,10 +127,11 @@ def resident(pid):
 def passes_a_second(cluster, run):
     """How often the point is passed under the present load: a fault that never happens counts it."""
     cluster.output("fault", "set", run["server"], run["point"], "delay", "--skip", 10 ** 12)
-    time.sleep(8)
+    seconds = JOBS_COUNTED if run["jobs"] else COUNTED
+    time.sleep(seconds)
     count = sum(fault["passed"] for fault in json.loads(cluster.output("fault", "list", run["server"], "--json"))["faults"])
     cluster.output("fault", "clear", run["server"])
-    return max(count / 8, FEWEST_RATE)
+    return max(count / seconds, FEWEST_RATE)
 
 
 class Connections:
@@ -214,16 +216,18 @@ def record_run(cluster, run, journal):
         reached, means = begin_fault(cluster, run)
     run["fault_began"] = time.time()
     longest = HEALTHY_RUN if run["kind"] == "none" else STEADY_FAULT if reached is None or run["kind"] == "slow-memory" else 2.5 * run["until_end_s"] + 20
-    while time.time() - run["fault_began"] < longest and failed is None:
-        time.sleep(INTERVAL)
-        if reached is not None and reached():
-            failed = time.time()
-    run.update(failed=failed, ended=time.time(), machine_load=os.getloadavg()[1])
+    try:
+        while time.time() - run["fault_began"] < longest and failed is None:
+            time.sleep(INTERVAL)
+            if reached is not None and reached():
+                failed = time.time()
+        run.update(failed=failed, ended=time.time(), machine_load=os.getloadavg()[1])
+    finally:
+        means.end()  # also when the recording is ended in the middle: competitors and a stopped server would stay
     all_after, stolen_after = processor_times()
     run["steal"] = round((stolen_after - stolen_before) / max(all_after - all_before, 1), 4)
     with open(journal, "a", encoding="utf-8") as out:
         out.write(json.dumps(run) + "\n")
-    means.end()
     if faults_of(run):
         cluster.output("fault", "clear", run["server"], limit=30)  # a server does not stop while one of its streams hangs
     if run["kind"] != "none":
@@ -275,7 +279,7 @@ def record(arguments):
         with open(journal, "a", encoding="utf-8") as out:
             out.write(json.dumps({**healthy, "ended": time.time(), "after": done}) + "\n")
         for number in range(done + 1, arguments.runs):
-            run = draw(arguments.seed, number, arguments.kinds, cluster.servers, arguments.mix)
+            run = {**draw(arguments.seed, number, arguments.kinds, cluster.servers, arguments.mix), "jobs": arguments.jobs}
             breathing.factor = run["load"]
             with open(arguments.out / "truth.jsonl", "a", encoding="utf-8") as out:  # before it begins
                 out.write(json.dumps(run) + "\n")
