@@ -123,9 +123,9 @@ std::string describe(const DearerRegion& region) {
                                : fmt::format(" (and {}, which end with it)", fmt::join(region.aliases, ", "));
   const std::string before =
       std::abs(region.before) > 0 ? fmt::format(", {:.3g} before", std::abs(region.before)) : "";
-  return fmt::format("it {} by {:.3g} with each {}{}{}: {:.0f} % of that",
+  return fmt::format("it {} by {:.3g} with each {}{}{}: {:.0f} % of its {}",
                      region.each < 0 ? "falls" : "grows", std::abs(region.each), region.name, also, before,
-                     100 * region.part);
+                     100 * region.part, region.each < 0 ? "decrease" : "growth");
 }
 
 Costs::Costs(const Series* healthy, const Series& now) {

@@ -26,7 +26,7 @@ struct DearerRegion {
   bool operator==(const DearerRegion&) const = default;
 };
 
-/// "it grows by 1 with each chunkserver.commit (and serve.WriteChunk, which end with it), 0.01 before: 92 % of that"
+/// "it grows by 1 with each chunkserver.commit (and serve.WriteChunk, which end with it), 0.01 before: 92 % of its growth"
 std::string describe(const DearerRegion& region);
 
 /// The growth of a metric from row to row is explained by the executions that ended in the row and by time alone, with

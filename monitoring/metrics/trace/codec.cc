@@ -124,7 +124,7 @@ std::optional<Row> row_of(std::string_view payload, size_t metrics, uint32_t ver
   row.values.resize(metrics);
   for (double& value : row.values)
     value = in.number<double>();
-  row.activity.resize(in.count(8));
+  row.activity.resize(in.count(version > kWithoutEnded ? 12 : 8));
   for (RegionActivity& activity : row.activity) {
     activity.region = in.number<uint32_t>();
     activity.open = in.number<float>();
