@@ -31,7 +31,7 @@ struct StuckRegion {
 };
 
 /// A stretch of fewer rows is none.
-inline constexpr size_t kFewestStuckRows = 20;
+inline constexpr size_t kFewestStuckRows = 40;
 /// What is reported is so many times as long as the longest healthy stretch; one of fewer rows than kShortest counts as
 /// one of so many.
 inline constexpr double kStuckMargin = 3;
