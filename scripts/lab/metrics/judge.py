@@ -49,6 +49,9 @@ class Recording:
                 run["failed"] = operations.first_failure(run["fault_began"], run["ended"], self.healthy)
             if trace is not None and trace.exists():
                 self.runs.append({**run, "trace": trace})
+        servers = next((run["servers"] for run in self.runs if "servers" in run), 10)
+        for run in self.runs:
+            run.setdefault("servers", servers)
 
     def judge(self, method, healthy, trace, begin, end):
         if method in FORMS:
@@ -124,7 +127,7 @@ def findings_in(recording, run, method):
 
 def accused_in(run, method, found):
     """(chunkserver, how strongly) for those that the method judged in the run's time; strength 0: not accused."""
-    out = {f"chunkserver-{number}": 0.0 for number in range(1, run.get("servers", 10) + 1)}
+    out = {f"chunkserver-{number}": 0.0 for number in range(1, run["servers"] + 1)}
     for one in found:
         if not one.get("accused", True):
             continue  # the method says that another process may be why
