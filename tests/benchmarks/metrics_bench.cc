@@ -30,10 +30,24 @@ metric_trace::Trace many_metrics(uint64_t seed, size_t metrics, size_t rows) {
   });
 }
 
+/// The same with regions of which some executions end in each row.
+metric_trace::Trace with_regions(metric_trace::Trace trace, uint64_t seed) {
+  constexpr uint32_t kRegions = 30;
+  Draws draws(seed);
+  for (uint32_t region = 0; region < kRegions; ++region)
+    trace.header.regions.push_back({"region_" + std::to_string(region), 0});
+  for (auto& row : trace.rows)
+    for (uint32_t region = 0; region < kRegions; ++region)
+      if (const auto ended = static_cast<float>(draws.below(4)); ended > 0)
+        row.activity.push_back({.region = region, .open = 0, .ended = ended});
+  return trace;
+}
+
 /// 10 minutes of healthy rows and 5 of failed ones at 10 Hz, all window sizes.
 void localise(benchmark::State& state) {
   const auto metrics = static_cast<size_t>(state.range(0));
-  const auto healthy = many_metrics(1, metrics, 6000), now = many_metrics(2, metrics, 3000);
+  const auto healthy = with_regions(many_metrics(1, metrics, 6000), 3),
+             now = with_regions(many_metrics(2, metrics, 3000), 4);
   for (auto _ : state)
     benchmark::DoNotOptimize(orion::localise(healthy, now));
 }
