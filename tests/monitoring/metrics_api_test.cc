@@ -68,8 +68,10 @@ class MetricsDocument : public testing::Test {
     auto keeper = metric_trace::TraceFiles::open({.directory = source.directory}, header);
     ASSERT_TRUE(keeper) << keeper.error();
     for (int i = 0; i < 20; ++i) {
-      metric_trace::Row row{
-          .t_ns = i * kSecond, .values = {1.0 * i, 57, metric_trace::kMissing}, .activity = {}, .restarts = {}};
+      metric_trace::Row row{.t_ns = i * kSecond,
+                            .values = {1.0 * i, 57, metric_trace::kMissing},
+                            .activity = {},
+                            .restarts = {}};
       if (i == 4) row.restarts = {{.source = 0, .build_id = "b2"}};
       ASSERT_TRUE((*keeper)->append(row).ok());
     }

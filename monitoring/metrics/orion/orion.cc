@@ -72,44 +72,6 @@ std::vector<OddMetric> metrics_of(const std::vector<Compared>& windows, const Se
   return out;
 }
 
-/// How often each region was seen open, by name: sums over all rows.
-std::map<std::string, double> seen_open(const Series& series) {
-  std::map<std::string, double> out;
-  for (const auto& row : series.activity)
-    for (const metric_trace::RegionActivity& each : row)
-      out[series.regions[each.region]] += each.open;
-  return out;
-}
-
-double sum_of(const std::map<std::string, double>& seen) {
-  double sum = 0;
-  for (const auto& [name, open] : seen)
-    sum += open;
-  return sum;
-}
-
-/// A row sees only what is open at that moment, so that a region of a millisecond is seen a few times in a minute. What
-/// counts is how many times more often it was seen than the healthy time lets expect, in deviations of a count.
-std::vector<OddRegion> regions_of(const Series& healthy, const Series& now) {
-  const auto before = seen_open(healthy), after = seen_open(now);
-  const double all_before = sum_of(before), all_after = sum_of(after);
-  const auto rows = static_cast<double>(now.rows()) / std::max(static_cast<double>(healthy.rows()), 1.0);
-  std::vector<OddRegion> out;
-  for (const auto& [name, open] : after) {
-    const auto found = before.find(name);
-    const double usual = found == before.end() ? 0 : found->second;
-    const double surplus = (open - usual * rows) / std::sqrt(usual * rows + 1);
-    if (surplus < OddRegion::kLeastSurplus) continue;
-    out.push_back({.name = name,
-                   .share = open / all_after,
-                   .healthy = all_before > 0 ? usual / all_before : 0,
-                   .surplus = surplus});
-  }
-  std::ranges::stable_sort(out, std::greater(), &OddRegion::surplus);
-  out.resize(std::min(out.size(), kNamed));
-  return out;
-}
-
 /// Names of metrics that had one value on the healthy trace, and another one in all of the oddest window.
 std::vector<std::string> moved_in(const Compared& window, const Series& healthy) {
   std::vector<std::string> out;
@@ -209,31 +171,6 @@ void note_what_runs_out(Finding& finding) {
   std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::runs_out);
 }
 
-/// The dearer regions explain at least half of what the metric grew by.
-bool is_explained(const OddMetric& metric) {
-  double part = 0;
-  for (const DearerRegion& region : metric.dearer)
-    part += region.part;
-  return part >= 0.5;
-}
-
-std::vector<NamedRegion> where_to_look(const Finding& finding) {
-  std::vector<NamedRegion> out;
-  for (const StuckRegion& region : finding.stuck)
-    out.push_back({region.name, {}});
-  if (!finding.metrics.empty() && is_explained(finding.metrics.front()))
-    for (const DearerRegion& region : finding.metrics.front().dearer)
-      out.push_back({region.name, region.aliases});
-  for (const OddRegion& region : finding.regions) {
-    const bool named = std::ranges::any_of(out, [&](const NamedRegion& each) {
-      return each.name == region.name || std::ranges::count(each.aliases, region.name) > 0;
-    });
-    if (!named) out.push_back({region.name, {}});
-  }
-  out.resize(std::min(out.size(), kNamed));
-  return out;
-}
-
 /// What is healthy for one of a role is healthy for the others.
 void note_what_is_stuck(std::vector<Finding>& findings) {
   std::map<std::string, std::vector<const Stretches*>> healthy;  // by role
@@ -261,7 +198,9 @@ void compare_with_peers(std::vector<Finding>& findings) {
   note_what_is_stuck(findings);
   for (Finding& finding : findings) {
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
-    finding.look_at = where_to_look(finding);
+    finding.look_at = where_to_look(
+        finding.stuck, finding.metrics.empty() ? std::vector<DearerRegion>() : finding.metrics.front().dearer,
+        finding.regions);
   }
 }
 
@@ -336,7 +275,7 @@ Result<Finding> compare(const Series& healthy, const Series& raw_now, size_t pro
   out.from_ns = now.t_ns[oddest.begin];
   out.to_ns = now.t_ns[oddest.begin + oddest.healthy->size() - 1];
   out.metrics = metrics_of(windows, healthy, now);
-  out.regions = regions_of(healthy, now);
+  out.regions = regions_open_more(healthy, now);
   out.open_before = stretches_of(healthy);
   out.open_now = stretches_of(now);
   out.period = now.period;

@@ -7,10 +7,9 @@
 
 #include "common/base/status.h"
 #include "monitoring/metrics/orion/beside_peers.h"
-#include "monitoring/metrics/orion/costs.h"
 #include "monitoring/metrics/orion/healthy_windows.h"
+#include "monitoring/metrics/orion/regions.h"
 #include "monitoring/metrics/orion/shifts.h"
-#include "monitoring/metrics/orion/stuck.h"
 #include "monitoring/metrics/trace/series.h"
 
 namespace kintsugi::orion {
@@ -26,23 +25,6 @@ struct OddMetric {
   bool runs_out = false;
   double healthy = 0, now = 0;       ///< the metric's mean on the healthy trace and in those windows
   std::vector<DearerRegion> dearer;  ///< with whose executions it grows more than then, at most kNamed
-};
-
-struct OddRegion {
-  std::string name;
-  double share = 0;    ///< share of all time that regions were open
-  double healthy = 0;  ///< the same share on the healthy trace
-  double surplus = 0;  ///< how much more often it was seen open than then, in deviations of such a count
-  static constexpr double kLeastSurplus = 2;
-  double lift() const { return share / std::max(healthy, 1e-3); }
-};
-
-/// A region, and those that cannot be told from it.
-struct NamedRegion {
-  std::string name;
-  std::vector<std::string> aliases;
-
-  bool operator==(const NamedRegion&) const = default;
 };
 
 /// What is unlike before in one process.
@@ -79,7 +61,6 @@ struct Finding {
   /// The load lies outside of what the healthy trace knows, and relations may differ for that alone.
   bool foreign_load = false;
 };
-inline constexpr size_t kNamed = 3;
 
 /// A process that cannot be judged.
 struct NotJudged {

@@ -12,7 +12,7 @@ namespace {
 /// One region while rows are read.
 struct Reading {
   Stretch longest;
-  size_t rows = 0, last = 0;  ///< of the present stretch: its rows, and the last one
+  size_t rows = 0, last = 0;  ///< number of rows of the present stretch, and number of its last one
   double open = 0;
 };
 

@@ -12,9 +12,9 @@ namespace kintsugi::orion {
 
 /// How long a region was open without a break.
 struct Stretch {
-  size_t rows = 0;  ///< of the longest stretch
-  double open = 0;  ///< executions that were open in it, on average
-  size_t seen = 0;  ///< rows in which the region was open, in all
+  size_t rows = 0;  ///< length of the longest stretch
+  double open = 0;  ///< mean number of executions that were open in it
+  size_t seen = 0;  ///< number of rows in which the region was open, in all
 };
 /// Key: name of a region.
 using Stretches = std::map<std::string, Stretch>;
