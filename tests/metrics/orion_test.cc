@@ -368,7 +368,7 @@ TEST(Orion, TheRegionThatIsOpenUnlikeBeforeLeadsThoughOthersAreOpenMore) {
   ASSERT_EQ(found.odd.size(), 1U);
   ASSERT_FALSE(found.odd[0].regions.empty());
   EXPECT_EQ(found.odd[0].regions[0].name, "repair_tree.child_sum");
-  EXPECT_GT(found.odd[0].regions[0].lift(), 10);
+  EXPECT_GT(found.odd[0].regions[0].share, 10 * std::max(found.odd[0].regions[0].healthy, 1e-3));
 }
 
 TEST(Orion, ARegionThatWasSeenOpenOnceIsNotNamed) {

@@ -20,7 +20,6 @@ struct OddRegion {
   double healthy = 0;  ///< the same share on the healthy trace
   double surplus = 0;  ///< how much more often it was seen open than then, in deviations of such a count
   static constexpr double kLeastSurplus = 2;
-  double lift() const { return share / std::max(healthy, 1e-3); }
 };
 
 /// A region, and those that cannot be told from it.
