@@ -6,6 +6,7 @@
 #include <map>
 
 #include <Eigen/Cholesky>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,6 +25,8 @@ constexpr double kLeastPart = 0.05;
 /// A cost that exceeds the one before by less than so many standard errors may be noise: among dozens of regions some
 /// always go a little with whatever grows.
 constexpr double kLeastErrors = 2.5;
+/// Executions explain growth by chance with more than this probability: nothing is named.
+constexpr double kChance = 1e-3;
 
 void for_each_ended(const Series& series, const auto& use) {
   for (size_t row = 0; row < series.rows(); ++row)
@@ -81,23 +84,29 @@ Eigen::VectorXd growth_of(const Series& series, size_t column) {
   return out;
 }
 
-/// The squares of the costs' standard errors, by the squares that they leave unexplained in so many rows. A cost of zero is
-/// as uncertain as if it were alone.
-Eigen::VectorXd variances_of(const Eigen::MatrixXd& gram, const Eigen::VectorXd& costs, double unexplained,
-                             size_t rows) {
-  std::vector<Eigen::Index> costly;
-  for (Eigen::Index i = 0; i < costs.size(); ++i)
-    if (costs[i] > 0) costly.push_back(i);
-  const auto count = static_cast<Eigen::Index>(costly.size());
-  const double of_row =
-      std::max(0.0, unexplained) / std::max(1.0, static_cast<double>(rows) - static_cast<double>(count));
-  Eigen::VectorXd out = of_row * gram.diagonal().cwiseMax(1e-12).cwiseInverse();
-  if (count == 0) return out;
-  const Eigen::MatrixXd of_costly = gram(costly, costly);
-  const Eigen::MatrixXd inverse = of_costly.ldlt().solve(Eigen::MatrixXd::Identity(count, count));
-  for (Eigen::Index i = 0; i < count; ++i)
-    out[costly[static_cast<size_t>(i)]] = of_row * std::max(0.0, inverse(i, i));
-  return out;
+/// The squares of the standard errors that the costs would have each by itself, by the squares that all of them leave
+/// unexplained in so many rows. Counts of regions that are entered by each other go together, so that none of them may be
+/// sure where all together are; those are judged by explains().
+Eigen::VectorXd variances_of(const Eigen::MatrixXd& gram, double unexplained, size_t rows) {
+  const auto count = static_cast<double>(rows);
+  const double of_row = std::max(0.0, unexplained) / std::max(1.0, count - static_cast<double>(gram.cols()));
+  // The last column is ones: its products are sums.
+  const Eigen::ArrayXd sums = gram.rightCols<1>().array();
+  const Eigen::ArrayXd spread = gram.diagonal().array() - sums.square() / std::max(1.0, count);
+  return (of_row / spread.max(1e-12)).matrix();
+}
+
+/// The executions explain the growth better than time alone does, and not by chance (F test). `squares`: of the growth;
+/// `sum`: of the growth.
+bool explains(const Eigen::VectorXd& costs, double unexplained, double squares, double sum, size_t rows) {
+  const auto costly = static_cast<double>((costs.head(costs.size() - 1).array() > 0).count());
+  const double count = static_cast<double>(rows), freedom = count - costly - 1;
+  if (costly == 0 || freedom < 1) return false;
+  const double by_time = squares - sum * sum / count;
+  if (!(unexplained > 1e-12 * by_time)) return by_time > 0;
+  const double ratio = (by_time - unexplained) / costly / (unexplained / freedom);
+  return ratio > 0 &&
+         boost::math::cdf(boost::math::complement(boost::math::fisher_f(costly, freedom), ratio)) < kChance;
 }
 
 /// Those with executions now, the most first, at most `most`.
@@ -194,7 +203,8 @@ Costs::Explained Costs::explain(const Side& side, size_t column, double sign) {
   out.costs = metric_trace::least_squares_above_zero(gram, moments);
   out.counts = gram.rightCols<1>();
   const double unexplained = squares - 2 * out.costs.dot(moments) + out.costs.dot(gram * out.costs);
-  out.variances = variances_of(gram, out.costs, unexplained, out.rows);
+  out.variances = variances_of(gram, unexplained, out.rows);
+  out.not_by_chance = explains(out.costs, unexplained, squares, out.growth, out.rows);
   return out;
 }
 
@@ -209,6 +219,7 @@ std::vector<DearerRegion> Costs::dearer(size_t column, size_t most) const {
                                      : Explained{.costs = nothing, .counts = {}, .variances = nothing};
   // Nobody knows what an execution cost before.
   if (healthy_ && healthy.rows == 0) return {};
+  if (!now.not_by_chance) return {};
   // Of a metric that also falls, executions explain more than is left in the end.
   const double whole = std::max(now.growth, now.costs.dot(now.counts));
   std::vector<DearerRegion> out;

@@ -57,10 +57,11 @@ class Costs {
     Eigen::MatrixXd gram;     ///< products of all rows
   };
   struct Explained {
-    Eigen::VectorXd costs;      ///< cost of an execution of each group; the last: of a row
-    Eigen::VectorXd counts;     ///< executions of each group, and rows, in which the growth is known
-    Eigen::VectorXd variances;  ///< squares of the costs' standard errors
-    double growth = 0;          ///< in all
+    Eigen::VectorXd costs;       ///< cost of an execution of each group; the last: of a row
+    Eigen::VectorXd counts;      ///< executions of each group, and rows, in which the growth is known
+    Eigen::VectorXd variances;   ///< squares of the costs' standard errors
+    bool not_by_chance = false;  ///< executions explain the growth better than time alone
+    double growth = 0;           ///< in all
     size_t rows = 0;
   };
   Costs(const metric_trace::Series* healthy, const metric_trace::Series& now);

@@ -171,6 +171,12 @@ void note_what_runs_out(Finding& finding) {
   std::ranges::stable_sort(finding.metrics, std::greater(), &OddMetric::runs_out);
 }
 
+/// The dearer regions of the first metric whose growth they explain by half; none: there is no such metric.
+std::vector<DearerRegion> dearer_of(const std::vector<OddMetric>& metrics) {
+  const auto found = std::ranges::find_if(metrics, explain_half, &OddMetric::dearer);
+  return found == metrics.end() ? std::vector<DearerRegion>() : found->dearer;
+}
+
 /// What is healthy for one of a role is healthy for the others.
 void note_what_is_stuck(std::vector<Finding>& findings) {
   std::map<std::string, std::vector<const Stretches*>> healthy;  // by role
@@ -198,9 +204,7 @@ void compare_with_peers(std::vector<Finding>& findings) {
   note_what_is_stuck(findings);
   for (Finding& finding : findings) {
     finding.metrics.resize(std::min(finding.metrics.size(), kNamed));
-    finding.look_at = where_to_look(
-        finding.stuck, finding.metrics.empty() ? std::vector<DearerRegion>() : finding.metrics.front().dearer,
-        finding.regions);
+    finding.look_at = where_to_look(finding.stuck, dearer_of(finding.metrics), finding.regions);
   }
 }
 

@@ -38,8 +38,8 @@ struct Finding {
   std::vector<StuckRegion> stuck;
   Stretches open_before, open_now;  ///< what this is told by
   std::chrono::nanoseconds period{0};
-  /// Where to look first, at most kNamed: regions in which nothing ends; the dearer regions of the first metric if they
-  /// explain half of its growth; then the regions that were open more than before.
+  /// Where to look first, at most kNamed: regions in which nothing ends; the dearer regions of the first metric whose
+  /// growth they explain by half; then the regions that were open more than before.
   std::vector<NamedRegion> look_at;
   /// Metrics that had one value on all of the healthy trace, and another one in all of the oddest window. They accuse
   /// nobody: a short healthy trace has seen little.

@@ -27,14 +27,14 @@ double sum_of(const std::map<std::string, double>& seen) {
   return sum;
 }
 
+}  // namespace
+
 bool explain_half(const std::vector<DearerRegion>& dearer) {
   double part = 0;
   for (const DearerRegion& region : dearer)
     part += region.part;
   return part >= 0.5;
 }
-
-}  // namespace
 
 /// A row sees only what is open at that moment, so that a region of a millisecond is seen a few times in a minute. What
 /// counts is how many times more often it was seen than the healthy time lets expect, in deviations of a count.
@@ -70,9 +70,8 @@ std::vector<NamedRegion> where_to_look(const std::vector<StuckRegion>& stuck,
   };
   for (const StuckRegion& region : stuck)
     add(region.name, {});
-  if (explain_half(dearer))
-    for (const DearerRegion& region : dearer)
-      add(region.name, region.aliases);
+  for (const DearerRegion& region : dearer)
+    add(region.name, region.aliases);
   for (const OddRegion& region : open_more)
     add(region.name, {});
   out.resize(std::min(out.size(), kNamed));

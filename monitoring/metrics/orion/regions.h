@@ -34,8 +34,11 @@ struct NamedRegion {
 std::vector<OddRegion> regions_open_more(const metric_trace::Series& healthy,
                                          const metric_trace::Series& now);
 
-/// At most kNamed: regions in which nothing ends, then the dearer regions of a metric if they explain at least half of its
-/// growth, then those that were open more than before.
+/// The parts of all of them are half of the growth at least.
+bool explain_half(const std::vector<DearerRegion>& dearer);
+
+/// At most kNamed: regions in which nothing ends, then those whose executions cost more, then those that were open more than
+/// before.
 std::vector<NamedRegion> where_to_look(const std::vector<StuckRegion>& stuck,
                                        const std::vector<DearerRegion>& dearer,
                                        const std::vector<OddRegion>& open_more);
