@@ -150,7 +150,7 @@ std::vector<Foretold> look_for_resources(const std::string& directory, const std
 }
 
 std::vector<Foretold> look_for_room(const std::string& directory, const std::stop_token& stop) {
-  // What each of so many rows says of regions is more than what it says of room.
+  // Six hours of rows are read: their regions would take more memory than the few metrics that are judged.
   const Trace trace = latest(directory, augury::kLongRows * kScaleOfRoom, /*regions=*/false, stop);
   std::vector<Foretold> found = room_that_runs_out(trace);
   std::ranges::move(memory_that_runs_out(trace), std::back_inserter(found));

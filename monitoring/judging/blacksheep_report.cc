@@ -123,7 +123,7 @@ void add(Findings& out, const std::string& source, const Unexplained& found) {
     out.found.back()["resource"] = blacksheep::name_of(blacksheep::resource_of(found.name));
 }
 
-/// What is not known of a window is not known of any metric: a process without one such window cannot be judged.
+/// A window is known for all metrics or for none. A process without one known window cannot be judged.
 bool any_known(const blacksheep::Work& work) {
   for (const auto& row : work.done.rowwise())
     if (row.allFinite()) return true;

@@ -16,7 +16,7 @@ using metric_trace::Series;
 /// The healthy time of each process is cut into runs of this length.
 constexpr std::chrono::seconds kRun{120};
 
-/// What is learnt of the processes of one role.
+/// The runs, the profile and the healthy counts that all processes of one role share.
 struct Learnt {
   std::vector<blacksheep::Run> runs;
   Answer<blacksheep::Profile> profile = metric_trace::NotEnough{};

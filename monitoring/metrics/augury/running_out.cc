@@ -97,7 +97,7 @@ std::vector<RunsOut> running_out(const Series& series, double horizon_s, double 
   }
   std::ranges::stable_sort(out, {}, [](const RunsOut& each) { return each.exhaustion.seconds_left; });
   if (out.empty()) return out;
-  // What it went with before does not matter any more.
+  // Executions explain the growth of the stretch that shows the trend; earlier rows do not count.
   const auto begin = static_cast<size_t>(longer.begin);
   const Series present = metric_trace::slice(series, begin, begin + static_cast<size_t>(longer.rows));
   const orion::Costs costs(present);

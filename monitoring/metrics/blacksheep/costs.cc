@@ -19,7 +19,7 @@ Eigen::MatrixXd with_ground(const Eigen::MatrixXd& causes) {
   return out;
 }
 
-/// Of |a x - b|.
+/// Returns the x >= 0 for which |a x - b| is least.
 Eigen::VectorXd parts_of(const Eigen::MatrixXd& a, const Eigen::VectorXd& b) {
   return metric_trace::least_squares_above_zero(a.transpose() * a, a.transpose() * b);
 }

@@ -14,9 +14,9 @@ class Costs {
   double explained(const Eigen::RowVectorXd& causes) const;
   /// How far the effect is from that, in deviations of at least `least`.
   double deviations(const Eigen::RowVectorXd& causes, double effect, double least) const;
-  /// Of one unit of the dearest cause.
+  /// Returns what one unit of the dearest cause costs.
   double highest() const { return costs_.size() == 0 ? 0 : costs_.maxCoeff(); }
-  /// What is there without any cause.
+  /// Returns the effect that is there without any cause.
   double ground() const { return ground_; }
 
  private:

@@ -127,7 +127,7 @@ class PairSearch {
     double highest = 0;
     for (const Tried& tried : tried_) {
       const Corroboration all = total(tried, without);
-      // Of many settings some agree by chance in the few changes that they find.
+      // A setting that finds few changes may agree by chance, so its score is lowered by about a standard error.
       const double score = all.normalised() - 1 / std::sqrt(1 + static_cast<double>(all.events()));
       if (best != nullptr && score <= highest) continue;
       best = &tried;
